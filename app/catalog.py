@@ -1,0 +1,139 @@
+"""The catalog: one YAML card a model, and how a card becomes an endpoint spec."""
+
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field
+
+from deployments.spec import EndpointSpec, Replicas
+from deployments.speculation import Eagle3, NoSpeculation, PEagle, Speculation
+from drafter.target import target_folder
+
+CARDS = Path(__file__).parent / "cards"
+REPOSITORY = Path(__file__).parent.parent
+Method = Literal["p_eagle", "eagle3", "none"]
+
+
+class CatalogError(ValueError):
+    """A model or option the catalog cannot deploy; the message says what would do."""
+
+
+class ModelCard(BaseModel):
+    """One model of the catalog."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(description="Name in the catalog.")
+    title: str = Field(description="Name for people.")
+    target: str = Field(description="Hub id of the target.")
+    prepared: bool = Field(default=False, description="Whether this repository fetches and converts the target itself.")
+    license: str = Field(description="License of the target.")
+    parameters_billion: float = Field(gt=0, description="Parameters, in billions.")
+    weights_gib: float = Field(gt=0, description="Memory of the weights as served, GiB.")
+    hardware: Literal["cpu", "gpu"] = Field(description="What it runs on.")
+    minimum_gpus: int = Field(ge=0, description="GPUs one replica needs at least.")
+    gpu_memory_gib: int | None = Field(default=None, description="Memory each of those GPUs needs, GiB.")
+    heads: dict[Literal["p_eagle", "eagle3"], str] = Field(default_factory=dict, description="Draft heads: a hub id, or a folder of this repository.")
+    num_speculative_tokens: int = Field(ge=1, description="Default K.")
+    max_num_seqs: int = Field(ge=1, description="Requests one replica decodes at once.")
+    max_model_len: int | None = Field(default=None, description="Context in tokens; empty: the target's own.")
+    engine: dict[str, Any] = Field(default_factory=dict, description="Further vLLM engine arguments.")
+    notes: tuple[str, ...] = Field(default=(), description="What an operator should know.")
+
+    @property
+    def target_location(self) -> str:
+        """What the engine loads: the hub id, or the folder the target is converted into."""
+        return str(target_folder()) if self.prepared else self.target
+
+    def head(self, method: Literal["p_eagle", "eagle3"]) -> str:
+        """The head for ``method``: a hub id or an absolute folder.
+
+        Raises:
+            CatalogError: the card has none.
+        """
+        if (head := self.heads.get(method)) is None:
+            raise CatalogError(f"{self.name} has no public {method} head: give one with head=FOLDER, or use speculation=none")
+        local = REPOSITORY / head
+        return str(local) if local.is_dir() else head
+
+    def speculation(self, method: Method, k: int | None = None, head: str | None = None) -> Speculation:
+        """The speculation ``method`` with the card's head and K, unless others are given."""
+        if method == "none":
+            if k is not None or head is not None:
+                raise CatalogError("speculation=none drafts nothing: leave out the head and num_speculative_tokens")
+            return NoSpeculation()
+        kind = PEagle if method == "p_eagle" else Eagle3
+        return kind(head=head or self.head(method), num_speculative_tokens=self.num_speculative_tokens if k is None else k)
+
+    def environment_preset(self) -> dict[str, str]:
+        """What SageMaker's console would show for this card."""
+        import json
+
+        preset = {"SM_VLLM_MODEL": self.target, "SM_VLLM_MAX_NUM_SEQS": str(self.max_num_seqs)}
+        if self.max_model_len:
+            preset["SM_VLLM_MAX_MODEL_LEN"] = str(self.max_model_len)
+        preset |= {f"SM_VLLM_{key.upper()}": str(value) for key, value in self.engine.items()}
+        if head := self.heads.get("p_eagle"):
+            config = {"model": head, "method": "eagle3", "num_speculative_tokens": self.num_speculative_tokens, "parallel_drafting": True}
+            preset["SM_VLLM_SPECULATIVE_CONFIG"] = json.dumps(config)
+        return preset
+
+
+class DeployRequest(BaseModel):
+    """A model of the catalog and the choices a user makes: the arguments of ``serve run``, a YAML entry, or ``peagle deploy``."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    model: str = Field(description="Name in the catalog.")
+    name: str | None = Field(default=None, description="Name of the endpoint; empty: the model's.")
+    speculation: Method = Field(default="p_eagle", description="How tokens are drafted.")
+    num_speculative_tokens: int | None = Field(default=None, description="K; empty: the card's.")
+    head: str | None = Field(default=None, description="Another head's folder or hub id.")
+    tensor_parallel_size: int | None = Field(default=None, ge=1, description="GPUs a replica; empty: the card's minimum.")
+    accelerator: str | None = Field(default=None, description="Ray accelerator type, such as H100; empty: any.")
+    max_num_seqs: int | None = Field(default=None, ge=1, description="Requests a replica decodes at once; empty: the card's.")
+    max_model_len: int | None = Field(default=None, ge=16, description="Context in tokens; empty: the card's.")
+    min_replicas: int = Field(default=1, ge=1, description="Replicas kept when idle.")
+    max_replicas: int = Field(default=1, ge=1, description="Replicas at most.")
+
+    def to_spec(self) -> EndpointSpec:
+        """The endpoint spec.
+
+        Raises:
+            CatalogError: the model is not in the catalog, or has no such head.
+            pydantic.ValidationError: a value is out of range.
+        """
+        card = get_card(self.model)
+        return EndpointSpec(
+            name=self.name or card.name,
+            model=card.target_location,
+            speculation=card.speculation(self.speculation, self.num_speculative_tokens, self.head),
+            hardware=card.hardware,
+            accelerator=self.accelerator,
+            tensor_parallel_size=self.tensor_parallel_size or max(1, card.minimum_gpus),
+            max_num_seqs=self.max_num_seqs or card.max_num_seqs,
+            max_model_len=self.max_model_len or card.max_model_len,
+            engine=card.engine,
+            replicas=Replicas(minimum=self.min_replicas, maximum=max(self.min_replicas, self.max_replicas)),
+        )
+
+
+@cache
+def load_cards() -> dict[str, ModelCard]:
+    """Every card, by name."""
+    cards = [ModelCard.model_validate(yaml.safe_load(path.read_text())) for path in sorted(CARDS.glob("*.yaml"))]
+    return {card.name: card for card in cards}
+
+
+def get_card(name: str) -> ModelCard:
+    """The card called ``name``.
+
+    Raises:
+        CatalogError: there is none.
+    """
+    cards = load_cards()
+    if name not in cards:
+        raise CatalogError(f"model {name!r} is not in the catalog; it has {', '.join(cards)}")
+    return cards[name]

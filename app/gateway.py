@@ -1,0 +1,180 @@
+"""The gateway: one Serve application at ``/`` that finds an endpoint's application by name and passes requests on."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.responses import JSONResponse, Response, StreamingResponse
+from pydantic import ValidationError
+from ray import serve
+from ray.serve.exceptions import BackPressureError, RayServeException
+from ray.serve.handle import DeploymentHandle
+
+from app.catalog import CatalogError, DeployRequest, load_cards
+from app.endpoint import Endpoint, EndpointError, Status
+from app.errors import endpoint_error_response, error_response, validation_error_response
+from deployments.spec import application_name
+
+VIEW_S = 0.5  # how old a gateway's view of the endpoints may be
+
+api = FastAPI(title="peagle-serve", description="Large language models served with P-EAGLE, behind OpenAI's API.")
+
+
+@serve.deployment(name="Gateway", num_replicas=2, max_ongoing_requests=4096, ray_actor_options={"num_cpus": 0})
+@serve.ingress(api)
+class Gateway:
+    """Stateless; every replica asks the manager which endpoints there are."""
+
+    def __init__(self, manager: DeploymentHandle) -> None:
+        self._manager = manager
+        self._view: dict[str, Endpoint] = {}
+        self._viewed = 0.0
+
+    async def _endpoints(self) -> dict[str, Endpoint]:
+        if time.monotonic() - self._viewed > VIEW_S:
+            self._view = {endpoint.name: endpoint for endpoint in await self._manager.list.remote()}
+            self._viewed = time.monotonic()
+        return self._view
+
+    async def _worker(self, name: Any) -> DeploymentHandle:
+        if not isinstance(name, str) or not name:
+            raise EndpointError("invalid", "model: name the endpoint to answer, a string", "model")
+        endpoints = await self._endpoints()
+        if (endpoint := endpoints.get(name)) is None:
+            known = ", ".join(endpoints) or "none yet"
+            raise EndpointError("not_found", f"model: endpoint {name!r} does not exist; there are: {known}", "model")
+        if endpoint.status not in (Status.IN_SERVICE, Status.UPDATING):
+            why = f": {endpoint.failure_reason}" if endpoint.failure_reason else ""
+            raise EndpointError("not_ready", f"model: endpoint {name!r} is {endpoint.status}{why}", "model")
+        return serve.get_app_handle(application_name(name))
+
+    async def _answer(self, task: str, request: Request) -> Response:
+        try:
+            body = await _json(request)
+            worker = await self._worker(body.get("model"))
+        except EndpointError as error:
+            return endpoint_error_response(error)
+        stream = worker.options(stream=True).answer.remote(task, body)
+        try:
+            head = await anext(stream)
+            if head.streaming:
+                return StreamingResponse(_events(stream), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+            return Response(await anext(stream), head.status, media_type="application/json")
+        except BackPressureError:
+            return error_response(429, f"endpoint {body['model']!r} has as many requests waiting as it takes; try again", headers={"Retry-After": "1"})
+        except (RayServeException, ConnectionError) as error:
+            return error_response(503, f"endpoint {body['model']!r} lost the replica that was answering: {type(error).__name__}")
+        except asyncio.CancelledError:  # the client went away
+            stream.cancel()
+            raise
+
+    @api.post("/v1/chat/completions")
+    async def chat_completions(self, request: Request) -> Response:
+        """OpenAI's chat completions; ``model`` is the endpoint."""
+        return await self._answer("chat", request)
+
+    @api.post("/v1/completions")
+    async def completions(self, request: Request) -> Response:
+        """OpenAI's completions; ``model`` is the endpoint."""
+        return await self._answer("completions", request)
+
+    @api.get("/v1/models")
+    async def models(self) -> dict[str, Any]:
+        """The endpoints in service."""
+        served = [_model(endpoint) for endpoint in (await self._endpoints()).values() if endpoint.status is Status.IN_SERVICE]
+        return {"object": "list", "data": served}
+
+    @api.get("/v1/models/{name}")
+    async def model(self, name: str) -> Response:
+        """One endpoint in service."""
+        endpoint = (await self._endpoints()).get(name)
+        if endpoint is None or endpoint.status is not Status.IN_SERVICE:
+            return error_response(404, f"model {name!r} does not exist or is not in service", "model")
+        return JSONResponse(_model(endpoint))
+
+    @api.get("/ready")
+    async def ready(self) -> Response:
+        """Readiness: 200 while an endpoint is in service, 503 before. (``/-/healthz`` tells liveness.)"""
+        statuses = {endpoint.name: str(endpoint.status) for endpoint in (await self._endpoints()).values()}
+        in_service = any(status == Status.IN_SERVICE for status in statuses.values())
+        return JSONResponse({"ready": in_service, "endpoints": statuses}, 200 if in_service else 503)
+
+    @api.get("/v1/catalog")
+    async def catalog(self) -> list[dict[str, Any]]:
+        """The catalog's cards."""
+        return [card.model_dump() for card in load_cards().values()]
+
+    @api.post("/v1/endpoints", status_code=202)
+    async def deploy(self, request: Request) -> Response:
+        """Deploy a model of the catalog; the answer is the endpoint, still ``Creating``."""
+        try:
+            spec = DeployRequest.model_validate(await _json(request)).to_spec()
+            endpoint = await self._manager.create.remote(spec)
+        except ValidationError as error:
+            return validation_error_response(error)
+        except CatalogError as error:
+            return error_response(400, str(error), "model")
+        except EndpointError as error:
+            return endpoint_error_response(error)
+        self._viewed = 0.0
+        return JSONResponse(endpoint.model_dump(mode="json"), 202)
+
+    @api.get("/v1/endpoints")
+    async def list_endpoints(self) -> list[dict[str, Any]]:
+        """Every endpoint."""
+        return [endpoint.model_dump(mode="json") for endpoint in await self._manager.list.remote()]
+
+    @api.get("/v1/endpoints/{name}")
+    async def describe(self, name: str) -> Response:
+        """One endpoint."""
+        try:
+            return JSONResponse((await self._manager.describe.remote(name)).model_dump(mode="json"))
+        except EndpointError as error:
+            return endpoint_error_response(error)
+
+    @api.delete("/v1/endpoints/{name}", status_code=202)
+    async def delete(self, name: str) -> Response:
+        """Start deleting an endpoint."""
+        try:
+            endpoint = await self._manager.delete.remote(name)
+        except EndpointError as error:
+            return endpoint_error_response(error)
+        self._viewed = 0.0
+        return JSONResponse(endpoint.model_dump(mode="json"), 202)
+
+    @api.get("/v1/endpoints/{name}/stats")
+    async def stats(self, name: str) -> Response:
+        """An endpoint's figures: requests running and waiting, KV-cache use, acceptance (of one of its replicas)."""
+        try:
+            figures = await (await self._worker(name)).figures.remote()
+        except EndpointError as error:
+            return endpoint_error_response(error)
+        return JSONResponse(figures.model_dump())
+
+
+async def _json(request: Request) -> dict[str, Any]:
+    try:
+        body = json.loads(await request.body())
+    except ValueError as error:
+        raise EndpointError("invalid", f"the body is not JSON: {error}") from None
+    if not isinstance(body, dict):
+        raise EndpointError("invalid", "the body must be a JSON object")
+    return body
+
+
+async def _events(stream: Any) -> AsyncIterator[str]:
+    try:
+        async for event in stream:
+            yield event
+    except (RayServeException, ConnectionError) as error:
+        message = f"the replica that was answering was lost: {type(error).__name__}"
+        yield f"data: {json.dumps({'error': {'message': message, 'type': 'server_error', 'param': None, 'code': 503}})}\n\n"
+    finally:
+        stream.cancel()  # does nothing to a stream that has ended; stops the generation when the client went away
+
+
+def _model(endpoint: Endpoint) -> dict[str, Any]:
+    return {"id": endpoint.name, "object": "model", "created": int(endpoint.created.timestamp()), "owned_by": "peagle-serve"}

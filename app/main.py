@@ -1,0 +1,30 @@
+"""``serve run app.main:build``: the gateway, the endpoint manager, and the endpoints named in the arguments."""
+
+from typing import Any
+
+from ray.serve import Application
+
+from app.catalog import DeployRequest
+from app.gateway import Gateway
+from app.manager import EndpointManager
+from drafter.home import peagle_home
+
+
+def declared_endpoints(arguments: dict[str, Any]) -> list[DeployRequest]:
+    """The endpoints in the application's arguments: ``endpoints: [...]`` in YAML, or one endpoint's fields at the top.
+
+    Raises:
+        pydantic.ValidationError: a field is unknown or its value is out of range.
+    """
+    if "endpoints" in arguments:
+        if others := sorted(set(arguments) - {"endpoints"}):
+            raise ValueError(f"{others[0]} stands beside endpoints: put it into one of them")
+        return [DeployRequest.model_validate(entry) for entry in arguments["endpoints"]]
+    return [DeployRequest.model_validate(arguments)] if arguments else []
+
+
+def build(arguments: dict[str, Any]) -> Application:
+    """The Serve application, from the arguments of ``serve run`` or the ``args`` of a Serve config."""
+    specs = [request.to_spec() for request in declared_endpoints(arguments)]
+    manager = EndpointManager.bind(str(peagle_home() / "registry.sqlite"), specs)
+    return Gateway.bind(manager)

@@ -1,0 +1,1 @@
+"""What runs on Ray: one endpoint spec becomes one Serve application."""

@@ -1,0 +1,74 @@
+"""One endpoint spec in, one Serve application out."""
+
+from typing import Any
+
+from deployments import cpu
+from deployments.spec import EndpointSpec
+
+HEALTH_CHECK_TIMEOUT_S = 60.0  # a loaded engine may take long to answer; at Ray's 10 s loaded replicas are killed (ray#54070)
+
+
+def engine_arguments(spec: EndpointSpec) -> dict[str, Any]:
+    """vLLM's engine arguments for ``spec``, as ``LLMConfig.engine_kwargs`` takes them."""
+    arguments: dict[str, Any] = dict(cpu.ENGINE_ARGUMENTS) if spec.hardware == "cpu" else {}
+    arguments |= {"tensor_parallel_size": spec.tensor_parallel_size, "max_num_seqs": spec.max_num_seqs, **spec.engine}
+    if spec.max_model_len is not None:
+        arguments["max_model_len"] = spec.max_model_len
+    if (speculative := spec.speculation.to_vllm(spec.tensor_parallel_size)) is not None:
+        arguments["speculative_config"] = speculative
+    return arguments
+
+
+def deployment_options(spec: EndpointSpec) -> dict[str, Any]:
+    """Serve's options. Its defaults for LLM applications (1e9 ongoing requests) switch backpressure and autoscaling off."""
+    return {
+        "name": "SpeculativeWorker",
+        "max_ongoing_requests": spec.max_ongoing_requests,
+        "max_queued_requests": 4 * spec.max_ongoing_requests,
+        "autoscaling_config": {
+            "min_replicas": spec.replicas.minimum,
+            "initial_replicas": spec.replicas.minimum,
+            "max_replicas": spec.replicas.maximum,
+            "target_ongoing_requests": spec.max_num_seqs,
+        },
+        "health_check_timeout_s": HEALTH_CHECK_TIMEOUT_S,
+        "graceful_shutdown_timeout_s": 30.0,
+        "max_constructor_retry_count": 1,  # a head or target that does not load will not load the second time
+        "ray_actor_options": {"num_cpus": 0},
+    }
+
+
+def bundles(spec: EndpointSpec) -> list[dict[str, float]]:
+    """The placement group of one replica: a bundle a GPU, each with a core to feed it; on a CPU one core."""
+    if spec.hardware == "cpu":
+        return [{"CPU": 1.0}]
+    return [{"GPU": 1.0, "CPU": 1.0} for _ in range(spec.tensor_parallel_size)]
+
+
+def llm_config(spec: EndpointSpec) -> Any:
+    """Ray's ``LLMConfig`` for ``spec``."""
+    from ray.serve.llm import LLMConfig
+
+    environment = {**(cpu.environment() if spec.hardware == "cpu" else {}), **spec.environment}
+    return LLMConfig(
+        model_loading_config={"model_id": spec.name, "model_source": spec.model},
+        accelerator_config={"kind": spec.hardware},
+        accelerator_type=spec.accelerator,
+        placement_group_config={"bundles": bundles(spec), "strategy": "PACK"},
+        engine_kwargs=engine_arguments(spec),
+        deployment_config=deployment_options(spec),
+        runtime_env={"env_vars": environment},
+        # Each engine step's tokens go out at once; Ray's default gathers them for 50 ms.
+        experimental_configs={"stream_batching_interval_ms": 0},
+    )
+
+
+def build_application(spec: EndpointSpec) -> Any:
+    """The Serve application that runs ``spec``; needs a connection to Ray."""
+    from ray import serve
+
+    from deployments.worker import SpeculativeWorker
+
+    config = llm_config(spec)
+    options = SpeculativeWorker.get_deployment_options(config)
+    return serve.deployment(SpeculativeWorker).options(**options).bind(config)

@@ -1,0 +1,1 @@
+"""The P-EAGLE head: training data, training, evaluation and export."""

@@ -1,0 +1,94 @@
+"""A draft head before training: its shape, and where its first weights come from."""
+
+from pathlib import Path
+from typing import Literal
+
+import torch
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from safetensors.torch import load_file
+from speculators.models.eagle3 import Eagle3DraftModel
+from speculators.models.peagle import PEagleDraftModel
+from speculators.train.vocab_mapping import build_vocab_mappings_from_distribution
+from transformers import AutoConfig, LlamaConfig
+
+Method = Literal["p_eagle", "eagle3"]
+_MODELS = {"p_eagle": PEagleDraftModel, "eagle3": Eagle3DraftModel}
+
+
+class HeadConfig(BaseModel):
+    """The shape of a head."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    method: Method = Field(default="p_eagle", description="p_eagle drafts K tokens in one pass, eagle3 in K passes.")
+    layers: int = Field(default=2, ge=1, le=4, description="Transformer layers of the head.")
+    draft_vocab_size: int = Field(default=8064, gt=0, description="The most frequent target tokens the head can draft.")
+    mask_token_id: int = Field(default=16, ge=0, description="Target token id that stands for 'not known yet'; unused in text.")
+    depth: int = Field(default=8, ge=2, description="Draft positions trained (K_train).")
+    layer_ids: tuple[int, ...] = Field(default=(), description="Captured target layers; empty: 2, L/2 and L-1 as in the paper.")
+
+    @model_validator(mode="after")
+    def _shardable(self) -> "HeadConfig":
+        if self.draft_vocab_size % 64:
+            raise ValueError(f"draft_vocab_size {self.draft_vocab_size} must be a multiple of 64")
+        return self
+
+    def captured_layers(self, target_layers: int) -> tuple[int, ...]:
+        """Layers whose input is captured, by Hugging Face's ``hidden_states`` index (P-EAGLE, arXiv 2602.01469)."""
+        return self.layer_ids or (2, target_layers // 2, target_layers - 1)
+
+
+def build_head(config: HeadConfig, target: Path, counts: dict[int, int]) -> PEagleDraftModel | Eagle3DraftModel:
+    """A head for ``target``, its layers and output started from the target's last ones.
+
+    ``counts`` (token id to occurrences) chooses the draft vocabulary.
+    """
+    target_config = AutoConfig.from_pretrained(target)
+    shape = LlamaConfig(**{**target_config.to_dict(), "num_hidden_layers": config.layers, "tie_word_embeddings": False})
+    d2t, t2d = build_vocab_mappings_from_distribution(counts, config.draft_vocab_size, target_config.vocab_size)
+    head = _MODELS[config.method].from_training_args(
+        shape,
+        t2d=t2d,
+        d2t=d2t,
+        verifier_name_or_path=str(target),
+        target_layer_ids=list(config.captured_layers(target_config.num_hidden_layers)),
+        draft_vocab_size=config.draft_vocab_size,
+        norm_before_residual=False,
+        mask_token_id=config.mask_token_id,
+        num_depths=config.depth,
+        ttt_steps=config.depth,
+        draft_attn_impl="eager" if not torch.cuda.is_available() else "simple_flex_attention",
+    )
+    _start_from_target(head, target, target_config.num_hidden_layers, config.layers)
+    # Shipped heads carry no embedding (vLLM shares the target's), so it must not move; the output rows may.
+    head.embed_tokens.weight.requires_grad_(False)
+    head.lm_head.weight.requires_grad_(True)
+    return head
+
+
+def _start_from_target(head: torch.nn.Module, target: Path, target_layers: int, layers: int) -> None:
+    weights: dict[str, torch.Tensor] = {}
+    for file in sorted(target.glob("*.safetensors")):
+        weights |= load_file(file)
+    hidden = head.fc.weight.shape[0]
+    state = head.state_dict()
+    for layer in range(layers):
+        source = f"model.layers.{target_layers - layers + layer}."
+        for name, value in weights.items():
+            if not name.startswith(source):
+                continue
+            key = f"layers.{layer}.{name.removeprefix(source)}"
+            if state[key].shape == value.shape:
+                state[key].copy_(value)
+            else:  # the first layer's q/k/v take [embedding, hidden]: the hidden half is the target's
+                state[key].zero_()
+                state[key][:, hidden:].copy_(value)
+    state["layers.0.hidden_norm.weight"].copy_(weights[f"model.layers.{target_layers - layers}.input_layernorm.weight"])
+    state["norm.weight"].copy_(weights["model.norm.weight"])
+    state["fc.weight"].zero_()
+    state["fc.weight"][:, -hidden:].copy_(torch.eye(hidden))
+    # The embedding half of q/k/v starts small rather than at nought, so that its norm has a gradient.
+    for name in ("q_proj", "k_proj", "v_proj"):
+        torch.nn.init.normal_(state[f"layers.0.self_attn.{name}.weight"][:, :hidden], std=0.02)
+    if "mask_hidden" in state:
+        torch.nn.init.normal_(state["mask_hidden"], std=0.1)
