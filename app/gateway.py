@@ -23,6 +23,34 @@ VIEW_S = 0.5  # how old a gateway's view of the endpoints may be
 api = FastAPI(title="peagle-serve", description="Large language models served with P-EAGLE, behind OpenAI's API.")
 
 
+# Serve pickles the FastAPI application where the class is decorated: what its routes use must stand above it.
+
+
+async def _json(request: Request) -> dict[str, Any]:
+    try:
+        body = json.loads(await request.body())
+    except ValueError as error:
+        raise EndpointError("invalid", f"the body is not JSON: {error}") from None
+    if not isinstance(body, dict):
+        raise EndpointError("invalid", "the body must be a JSON object")
+    return body
+
+
+async def _events(stream: Any) -> AsyncIterator[str]:
+    try:
+        async for event in stream:
+            yield event
+    except (RayServeException, ConnectionError) as error:
+        message = f"the replica that was answering was lost: {type(error).__name__}"
+        yield f"data: {json.dumps({'error': {'message': message, 'type': 'server_error', 'param': None, 'code': 503}})}\n\n"
+    finally:
+        stream.cancel()  # does nothing to a stream that has ended; stops the generation when the client went away
+
+
+def _model(endpoint: Endpoint) -> dict[str, Any]:
+    return {"id": endpoint.name, "object": "model", "created": int(endpoint.created.timestamp()), "owned_by": "peagle-serve"}
+
+
 @serve.deployment(name="Gateway", num_replicas=2, max_ongoing_requests=4096, ray_actor_options={"num_cpus": 0})
 @serve.ingress(api)
 class Gateway:
@@ -153,28 +181,3 @@ class Gateway:
         except EndpointError as error:
             return endpoint_error_response(error)
         return JSONResponse(figures.model_dump())
-
-
-async def _json(request: Request) -> dict[str, Any]:
-    try:
-        body = json.loads(await request.body())
-    except ValueError as error:
-        raise EndpointError("invalid", f"the body is not JSON: {error}") from None
-    if not isinstance(body, dict):
-        raise EndpointError("invalid", "the body must be a JSON object")
-    return body
-
-
-async def _events(stream: Any) -> AsyncIterator[str]:
-    try:
-        async for event in stream:
-            yield event
-    except (RayServeException, ConnectionError) as error:
-        message = f"the replica that was answering was lost: {type(error).__name__}"
-        yield f"data: {json.dumps({'error': {'message': message, 'type': 'server_error', 'param': None, 'code': 503}})}\n\n"
-    finally:
-        stream.cancel()  # does nothing to a stream that has ended; stops the generation when the client went away
-
-
-def _model(endpoint: Endpoint) -> dict[str, Any]:
-    return {"id": endpoint.name, "object": "model", "created": int(endpoint.created.timestamp()), "owned_by": "peagle-serve"}

@@ -31,6 +31,7 @@ class EndpointManager:
     def __init__(self, registry: str, declared: list[EndpointSpec]) -> None:
         self._registry = Registry(Path(registry))
         self._deploying: dict[str, asyncio.Task[None]] = {}
+        self._building = asyncio.Lock()  # two threads importing vLLM for the first time see half of it
         self._declare(declared)
         self._loop = asyncio.get_running_loop().create_task(self._reconcile_forever())
 
@@ -111,10 +112,11 @@ class EndpointManager:
 
     async def _deploy(self, endpoint: Endpoint) -> None:
         try:
-            if reason := await asyncio.to_thread(preflight, endpoint.spec, ray.cluster_resources()):
-                self._fail(endpoint, reason)
-                return
-            application = await asyncio.to_thread(build_application, endpoint.spec)
+            async with self._building:
+                if reason := await asyncio.to_thread(preflight, endpoint.spec, ray.cluster_resources()):
+                    self._fail(endpoint, reason)
+                    return
+                application = await asyncio.to_thread(build_application, endpoint.spec)
             target = RunTarget(target=application, name=endpoint.spec.application, route_prefix=None)
             await asyncio.to_thread(serve.run_many, [target], False, True, False)
         except Exception as error:

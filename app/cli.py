@@ -1,0 +1,139 @@
+"""The ``peagle`` command."""
+
+import os
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from app.catalog import CatalogError, Method, get_card, load_cards
+from app.client import Client, GatewayError
+from drafter.cli import app as drafter_app
+
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help="Serve large language models with P-EAGLE.")
+catalog_app = typer.Typer(no_args_is_help=True, help="Models that can be deployed.")
+endpoints_app = typer.Typer(no_args_is_help=True, help="Endpoints: what is deployed.")
+app.add_typer(catalog_app, name="catalog")
+app.add_typer(endpoints_app, name="endpoints")
+app.add_typer(drafter_app, name="drafter")
+console = Console()
+
+Url = Annotated[str, typer.Option(envvar="PEAGLE_URL", help="Where the gateway listens.")]
+DEFAULT_URL = "http://127.0.0.1:8000"
+
+
+@catalog_app.command("list")
+def catalog_list() -> None:
+    """The catalog in one table."""
+    table = Table("model", "parameters", "license", "GPUs", "K", "P-EAGLE head")
+    for card in load_cards().values():
+        gpus = f"{card.minimum_gpus} x {card.gpu_memory_gib} GiB" if card.minimum_gpus else "none"
+        table.add_row(
+            card.name, f"{card.parameters_billion:g} B", card.license, gpus, str(card.num_speculative_tokens), card.heads.get("p_eagle", "not public")
+        )
+    console.print(table)
+
+
+@catalog_app.command("show")
+def catalog_show(model: Annotated[str, typer.Argument(help="A model of the catalog.")]) -> None:
+    """One card, with the environment SageMaker would show for it."""
+    card = get_card(model)
+    table = Table("field", "value", title=card.title)
+    for field, value in card.model_dump(exclude={"name", "title", "notes"}, exclude_defaults=True).items():
+        table.add_row(field, str(value))
+    for name, value in card.environment_preset().items():
+        table.add_row(name, value)
+    console.print(table)
+    for note in card.notes:
+        console.print(f"- {note}")
+
+
+@app.command()
+def deploy(
+    model: Annotated[str, typer.Argument(help="A model of the catalog.")],
+    name: Annotated[str | None, typer.Option(help="Name of the endpoint; default: the model's.")] = None,
+    speculation: Annotated[Method, typer.Option(help="How tokens are drafted.")] = "p_eagle",
+    k: Annotated[int | None, typer.Option("--k", help="Draft tokens a step; default: the card's.")] = None,
+    head: Annotated[str | None, typer.Option(help="Another head's folder or hub id.")] = None,
+    tensor_parallel_size: Annotated[int | None, typer.Option("--tp", help="GPUs a replica; default: the card's minimum.")] = None,
+    max_replicas: Annotated[int, typer.Option(help="Replicas at most.")] = 1,
+    wait: Annotated[bool, typer.Option(help="Wait until it is in service.")] = False,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """Deploy a model of the catalog as an endpoint."""
+    request: dict[str, Any] = {"model": model, "name": name, "speculation": speculation, "num_speculative_tokens": k, "head": head}
+    request |= {"tensor_parallel_size": tensor_parallel_size, "max_replicas": max_replicas}
+    client = Client(url)
+    endpoint = client.call("POST", "/v1/endpoints", request)
+    endpoint_name = endpoint["spec"]["name"]
+    if wait:
+        with console.status(f"{endpoint_name}: Creating") as status:
+            endpoint = client.wait(endpoint_name, lambda now: status.update(f"{endpoint_name}: {now}"))
+    console.print(f"{endpoint_name}: {endpoint['status']}")
+
+
+@endpoints_app.command("list")
+def endpoints_list(url: Url = DEFAULT_URL) -> None:
+    """Every endpoint."""
+    table = Table("endpoint", "status", "speculation", "K", "reason")
+    for endpoint in Client(url).call("GET", "/v1/endpoints"):
+        speculation = endpoint["spec"]["speculation"]
+        k = str(speculation.get("num_speculative_tokens", "-"))
+        table.add_row(endpoint["spec"]["name"], endpoint["status"], speculation["kind"], k, endpoint["failure_reason"] or "")
+    console.print(table)
+
+
+@endpoints_app.command("describe")
+def endpoints_describe(name: Annotated[str, typer.Argument(help="The endpoint.")], url: Url = DEFAULT_URL) -> None:
+    """One endpoint, as JSON."""
+    console.print_json(data=Client(url).call("GET", f"/v1/endpoints/{name}"))
+
+
+@endpoints_app.command("delete")
+def endpoints_delete(name: Annotated[str, typer.Argument(help="The endpoint.")], url: Url = DEFAULT_URL) -> None:
+    """Delete an endpoint; running requests are let finish."""
+    console.print(f"{name}: {Client(url).call('DELETE', f'/v1/endpoints/{name}')['status']}")
+
+
+@app.command()
+def invoke(
+    name: Annotated[str, typer.Argument(help="The endpoint.")],
+    prompt: Annotated[str, typer.Argument(help="What to say to it.")],
+    stream: Annotated[bool, typer.Option(help="Print the text as it arrives.")] = False,
+    max_tokens: Annotated[int, typer.Option(help="Tokens at most.")] = 256,
+    temperature: Annotated[float, typer.Option(help="0 is greedy.")] = 0.0,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """Ask an endpoint."""
+    show = (lambda piece: console.print(piece, end="", markup=False, highlight=False)) if stream else (lambda piece: None)
+    answer = Client(url).chat(name, prompt, show, max_tokens=max_tokens, temperature=temperature)
+    console.print("" if stream else answer.text, markup=False, highlight=False)
+    console.print(f"[dim]{answer.completion_tokens} tokens, TTFT {answer.ttft_s * 1000:.0f} ms, {answer.tokens_per_second:.1f} tokens/s[/]")
+
+
+@app.command()
+def demo() -> None:
+    """Serve the CPU default with its P-EAGLE head and compare it with plain decoding."""
+    from app.demo import run_demo
+
+    run_demo(console)
+
+
+@app.command()
+def stop() -> None:
+    """Stop Serve and Ray on this machine."""
+    from app.local_ray import stop_ray
+
+    stop_ray()
+    console.print("stopped")
+
+
+def main() -> None:
+    """Run ``peagle``; an error the user can mend is one line, not a traceback."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        app()
+    except (GatewayError, CatalogError) as error:
+        console.print(f"[red]error:[/] {error}", highlight=False)
+        raise SystemExit(1) from None
