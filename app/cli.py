@@ -106,7 +106,11 @@ def invoke(
     url: Url = DEFAULT_URL,
 ) -> None:
     """Ask an endpoint."""
-    show = (lambda piece: console.print(piece, end="", markup=False, highlight=False)) if stream else (lambda piece: None)
+
+    def show(piece: str) -> None:
+        if stream:
+            console.print(piece, end="", markup=False, highlight=False)
+
     answer = Client(url).chat(name, prompt, show, max_tokens=max_tokens, temperature=temperature)
     console.print("" if stream else answer.text, markup=False, highlight=False)
     console.print(f"[dim]{answer.completion_tokens} tokens, TTFT {answer.ttft_s * 1000:.0f} ms, {answer.tokens_per_second:.1f} tokens/s[/]")

@@ -80,7 +80,9 @@ class Client:
             "stream_options": {"include_usage": True},
             **options,
         }
-        text, usage, started = [], {"prompt_tokens": 0, "completion_tokens": 0}, time.perf_counter()
+        text: list[str] = []
+        usage = {"prompt_tokens": 0, "completion_tokens": 0}
+        started = time.perf_counter()
         first = last = started
         for event in self._events("/v1/chat/completions", body):
             if "error" in event:

@@ -42,7 +42,7 @@ def run_demo(console: Console) -> None:
     client = Client(URL)
     for name in (MODEL, PLAIN):
         with _step(console, f"endpoint {name}: loading the target" + (" and the head" if name == MODEL else "")) as tell:
-            client.wait(name, lambda status, tell=tell, name=name: tell(f"endpoint {name}: {status}"))
+            client.wait(name, tell)
     compare(console, client)
     goodbye(console)
 
@@ -51,7 +51,7 @@ def run_demo(console: Console) -> None:
 def _step(console: Console, title: str) -> Iterator[Any]:
     started = time.monotonic()
     with console.status(title) as status:
-        yield lambda text: status.update(f"{text} [dim]({time.monotonic() - started:.0f} s)[/]")
+        yield lambda text: status.update(f"{title}: {text} [dim]({time.monotonic() - started:.0f} s)[/]")
     console.print(f"[green]✓[/] {title} [dim]{time.monotonic() - started:.1f} s[/]")
 
 
@@ -61,7 +61,9 @@ def compare(console: Console, client: Client) -> None:
         client.chat(name, "Say hello.", lambda _: None, max_tokens=16, temperature=0)  # both start equally warm
     before = _acceptance(client)
     console.print(f"\n[bold]{PROMPT}[/]\n")
-    drafted = client.chat(MODEL, PROMPT, lambda piece: console.print(piece, end="", markup=False, highlight=False), max_tokens=MAX_TOKENS, temperature=0)
+    drafted = client.chat(
+        MODEL, PROMPT, lambda piece: console.print(piece, end="", markup=False, highlight=False), max_tokens=MAX_TOKENS, temperature=0
+    )
     acceptance = _acceptance(client).since(before)
     console.print("\n")
     with console.status("the same prompt without speculation"):
@@ -103,5 +105,3 @@ def goodbye(console: Console) -> None:
         highlight=False,
     )
     console.print(f"Other models: [bold]peagle catalog list[/] ({get_card(MODEL).title} is the CPU default). Stop it: [bold]make stop[/]")
-
-

@@ -92,7 +92,9 @@ class Gateway:
                 return StreamingResponse(_events(stream), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
             return Response(await anext(stream), head.status, media_type="application/json")
         except BackPressureError:
-            return error_response(429, f"endpoint {body['model']!r} has as many requests waiting as it takes; try again", headers={"Retry-After": "1"})
+            return error_response(
+                429, f"endpoint {body['model']!r} has as many requests waiting as it takes; try again", headers={"Retry-After": "1"}
+            )
         except (RayServeException, ConnectionError) as error:
             return error_response(503, f"endpoint {body['model']!r} lost the replica that was answering: {type(error).__name__}")
         except asyncio.CancelledError:  # the client went away

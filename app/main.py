@@ -26,5 +26,7 @@ def declared_endpoints(arguments: dict[str, Any]) -> list[DeployRequest]:
 def build(arguments: dict[str, Any]) -> Application:
     """The Serve application, from the arguments of ``serve run`` or the ``args`` of a Serve config."""
     specs = [request.to_spec() for request in declared_endpoints(arguments)]
-    manager = EndpointManager.bind(str(peagle_home() / "registry.sqlite"), specs)
-    return Gateway.bind(manager)
+    manager = EndpointManager.bind(  # type: ignore[attr-defined]  # Serve's decorator turns the class into a Deployment
+        str(peagle_home() / "registry.sqlite"), specs
+    )
+    return Gateway.bind(manager)  # type: ignore[attr-defined]

@@ -57,9 +57,7 @@ def _discarded_and_seeded(runner: Any) -> list[int]:
     return [int(index) for index in discarded if int(index) in runner.input_batch.generators]
 
 
-def expand_batch_to_tokens(
-    x: torch.Tensor, cu_num_tokens: torch.Tensor, num_tokens: int, replace_from: int = 0, replace_to: int = 0
-) -> torch.Tensor:
+def expand_batch_to_tokens(x: torch.Tensor, cu_num_tokens: torch.Tensor, num_tokens: int, replace_from: int = 0, replace_to: int = 0) -> torch.Tensor:
     """Repeat each request's value for each of its draft tokens.
 
     Args:

@@ -51,10 +51,10 @@ class FiguresLogger(StatLoggerBase):
 
     latest: ClassVar[EngineFigures] = EngineFigures()
 
-    def __init__(self, vllm_config: Any, engine_index: int = 0) -> None:
+    def __init__(self, vllm_config: Any, engine_index: int = 0) -> None:  # noqa: ARG002
         FiguresLogger.latest = EngineFigures()
 
-    def record(self, scheduler_stats: Any, iteration_stats: Any, mm_cache_stats: Any = None, engine_idx: int = 0) -> None:
+    def record(self, scheduler_stats: Any, iteration_stats: Any, mm_cache_stats: Any = None, engine_idx: int = 0) -> None:  # noqa: ARG002
         """Called by vLLM after each engine step."""
         if scheduler_stats is None:
             return

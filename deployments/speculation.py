@@ -14,9 +14,7 @@ class _Drafting(BaseModel):
 
     head: str = Field(min_length=1, description="Folder or hub id of the draft head.")
     num_speculative_tokens: int = Field(default=4, ge=1, le=16, description="K: draft tokens proposed a step.")
-    draft_tensor_parallel_size: int | None = Field(
-        default=None, ge=1, description="GPUs the head is sharded over; empty: as many as the target's."
-    )
+    draft_tensor_parallel_size: int | None = Field(default=None, ge=1, description="GPUs the head is sharded over; empty: as many as the target's.")
 
     def _vllm(self, tensor_parallel_size: int) -> dict[str, Any]:
         return {

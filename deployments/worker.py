@@ -53,9 +53,8 @@ class SpeculativeWorker(LLMServer):
                         started = True
                     yield part
                 else:
-                    error = getattr(part, "error", None)
-                    status = error.code if error else 200
-                    yield Head(status=status, streaming=False)
+                    refused = getattr(part, "error", None)
+                    yield Head(status=refused.code if refused else 200, streaming=False)
                     yield part.model_dump_json()
 
     async def figures(self) -> EngineFigures:

@@ -38,9 +38,7 @@ def train(
     from drafter.train import TrainingConfig
     from drafter.train import train as train_head
 
-    config = TrainingConfig(
-        head=HeadConfig(method=method, layers=layers, depth=depth), steps=steps, learning_rate=learning_rate, seed=seed
-    )
+    config = TrainingConfig(head=HeadConfig(method=method, layers=layers, depth=depth), steps=steps, learning_rate=learning_rate, seed=seed)
     checkpoint = train_head(config, data, _target(target), run, peagle_home() / "features")
     console.print(f"trained: {checkpoint}")
 
@@ -72,3 +70,32 @@ def verify(
     if problems:
         raise typer.Exit(1)
     console.print(f"[green]✓[/] {folder} fits the target")
+
+
+@app.command()
+def evaluate(
+    data: Data,
+    heads: Annotated[list[Path], typer.Argument(help="Folders of heads.")],
+    k: Annotated[int, typer.Option("--k", help="Draft tokens a step.")] = 4,
+    prompts: Annotated[int, typer.Option(help="Held-out prompts used.")] = 64,
+    target: TargetFolder = None,
+) -> None:
+    """Acceptance over the data's held-out prompts, which training never saw, through vLLM."""
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    from rich.table import Table
+    from transformers import AutoConfig
+
+    from drafter.data import read_generations, split_held_out
+    from drafter.evaluate import evaluate_head
+
+    folder = _target(target)
+    vocabulary = AutoConfig.from_pretrained(folder).vocab_size
+    _, held_out = split_held_out(row for path in data for row in read_generations(path, vocabulary))
+    table = Table("head", "K", "acceptance length", "accepted, by position", title=f"{min(prompts, len(held_out))} held-out prompts, greedy")
+    for head in heads:
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:  # an engine does not give everything back
+            found = process.submit(evaluate_head, folder, head.resolve(), k, held_out[:prompts]).result()
+        table.add_row(found.head, str(k), f"{found.length:.3f}", "  ".join(f"{rate:.1%}" for rate in found.rates))
+    console.print(table)

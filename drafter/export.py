@@ -39,6 +39,9 @@ def export_head(checkpoint: Path, target: Path, folder: Path) -> Path:
     tensors = {name: (value.to(torch.bfloat16) if value.is_floating_point() else value).contiguous() for name, value in weights.items()}
     folder.mkdir(parents=True, exist_ok=True)
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
-    described = {**head_config(config, AutoConfig.from_pretrained(target).to_dict()), "training": {"steps": saved["step"], "answer_tokens": saved["tokens"]}}
+    described = {
+        **head_config(config, AutoConfig.from_pretrained(target).to_dict()),
+        "training": {"steps": saved["step"], "answer_tokens": saved["tokens"]},
+    }
     (folder / "config.json").write_text(json.dumps(described, indent=2) + "\n")
     return folder

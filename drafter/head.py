@@ -66,7 +66,7 @@ def build_head(config: HeadConfig, target: Path, counts: dict[int, int]) -> PEag
     return head
 
 
-def _start_from_target(head: torch.nn.Module, target: Path, target_layers: int, layers: int) -> None:
+def _start_from_target(head: PEagleDraftModel | Eagle3DraftModel, target: Path, target_layers: int, layers: int) -> None:
     weights: dict[str, torch.Tensor] = {}
     for file in sorted(target.glob("*.safetensors")):
         weights |= load_file(file)

@@ -89,9 +89,7 @@ def _convert(gguf: Path, folder: Path) -> None:
     import torch
     from transformers import AutoTokenizer, GgufConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-    loaded = LlamaForCausalLM.from_pretrained(
-        gguf.parent, gguf_file=gguf.name, quantization_config=GgufConfig(dequantize=True), dtype=torch.float32
-    )
+    loaded = LlamaForCausalLM.from_pretrained(gguf.parent, gguf_file=gguf.name, quantization_config=GgufConfig(dequantize=True), dtype=torch.float32)
     config = loaded.config
     config.architectures = ["LlamaForCausalLM"]
     plain = LlamaForCausalLM(config)

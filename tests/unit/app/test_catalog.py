@@ -1,0 +1,62 @@
+import json
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from app.catalog import CatalogError, DeployRequest, get_card, load_cards
+from app.main import declared_endpoints
+from deployments.speculation import PEagle, parse_speculative_config
+
+
+def test_the_catalog_has_the_models_people_come_for():
+    assert {"gpt-oss-120b", "gpt-oss-20b", "qwen3-coder-30b-a3b-instruct", "gemma-4-31b-it", "smollm2-135m-instruct"} <= set(load_cards())
+
+
+@pytest.mark.parametrize("card", load_cards().values(), ids=lambda card: card.name)
+def test_every_card_deploys_with_p_eagle_or_says_what_it_needs(card):
+    if "p_eagle" in card.heads:
+        spec = DeployRequest(model=card.name).to_spec()
+        assert isinstance(spec.speculation, PEagle)
+        assert spec.tensor_parallel_size >= card.minimum_gpus
+        preset = json.loads(card.environment_preset()["SM_VLLM_SPECULATIVE_CONFIG"])
+        assert parse_speculative_config(preset).num_speculative_tokens == card.num_speculative_tokens
+    else:
+        with pytest.raises(CatalogError, match="no public p_eagle head"):
+            DeployRequest(model=card.name).to_spec()
+        assert DeployRequest(model=card.name, head="/heads/mine").to_spec().speculation.head == "/heads/mine"
+
+
+def test_the_shipped_heads_are_in_the_repository():
+    card = get_card("smollm2-135m-instruct")
+    for method in ("p_eagle", "eagle3"):
+        folder = Path(card.head(method))
+        assert (folder / "config.json").is_file()
+        assert (folder / "model.safetensors").stat().st_size < 30e6
+
+
+def test_an_unknown_model_names_the_known_ones():
+    with pytest.raises(CatalogError, match="gpt-oss-20b"):
+        get_card("gpt-5")
+
+
+def test_plain_decoding_takes_no_head():
+    with pytest.raises(CatalogError, match="drafts nothing"):
+        DeployRequest(model="smollm2-135m-instruct", speculation="none", num_speculative_tokens=3).to_spec()
+
+
+def test_serve_run_arguments_come_as_text():
+    (request,) = declared_endpoints({"model": "smollm2-135m-instruct", "speculation": "p_eagle", "num_speculative_tokens": "7"})
+    assert request.to_spec().speculation.num_speculative_tokens == 7
+
+
+def test_a_yaml_names_several_endpoints():
+    requests = declared_endpoints({"endpoints": [{"model": "gpt-oss-20b"}, {"model": "gpt-oss-20b", "name": "plain", "speculation": "none"}]})
+    assert [request.to_spec().name for request in requests] == ["gpt-oss-20b", "plain"]
+
+
+def test_arguments_nobody_knows_are_refused():
+    with pytest.raises(ValidationError, match="modle"):
+        declared_endpoints({"modle": "gpt-oss-20b"})
+    with pytest.raises(ValueError, match="model stands beside endpoints"):
+        declared_endpoints({"endpoints": [], "model": "gpt-oss-20b"})
