@@ -29,6 +29,7 @@ def train(
     method: Annotated[Literal["p_eagle", "eagle3"], typer.Option(help="Kind of head.")] = "p_eagle",
     layers: Annotated[int, typer.Option(help="Transformer layers of the head.")] = 2,
     depth: Annotated[int, typer.Option(help="Draft positions trained (K_train).")] = 8,
+    start_from: Annotated[Path | None, typer.Option(help="An exported head of the same shape to train on from.")] = None,
     steps: Annotated[int, typer.Option(help="Optimizer steps.")] = 500,
     learning_rate: Annotated[float, typer.Option(help="Peak learning rate.")] = 5e-4,
     seed: Annotated[int, typer.Option(help="Seed of the sample order and the COD draws.")] = 0,
@@ -38,7 +39,9 @@ def train(
     from drafter.train import TrainingConfig
     from drafter.train import train as train_head
 
-    config = TrainingConfig(head=HeadConfig(method=method, layers=layers, depth=depth), steps=steps, learning_rate=learning_rate, seed=seed)
+    config = TrainingConfig(
+        head=HeadConfig(method=method, layers=layers, depth=depth), start_from=start_from, steps=steps, learning_rate=learning_rate, seed=seed
+    )
     checkpoint = train_head(config, data, _target(target), run, peagle_home() / "features")
     console.print(f"trained: {checkpoint}")
 

@@ -38,14 +38,24 @@ class HeadConfig(BaseModel):
         return self.layer_ids or (2, target_layers // 2, target_layers - 1)
 
 
-def build_head(config: HeadConfig, target: Path, counts: dict[int, int]) -> PEagleDraftModel | Eagle3DraftModel:
-    """A head for ``target``, its layers and output started from the target's last ones.
+def build_head(config: HeadConfig, target: Path, counts: dict[int, int], start_from: Path | None = None) -> PEagleDraftModel | Eagle3DraftModel:
+    """A head for ``target``, its layers and output started from the target's last ones or from another head.
 
-    ``counts`` (token id to occurrences) chooses the draft vocabulary.
+    Args:
+        config: the head's shape.
+        target: the target's Hugging Face folder.
+        counts: token id to occurrences; the most frequent are the draft vocabulary, unless ``start_from`` brings its own.
+        start_from: an exported head of the same shape.
     """
     target_config = AutoConfig.from_pretrained(target)
     shape = LlamaConfig(**{**target_config.to_dict(), "num_hidden_layers": config.layers, "tie_word_embeddings": False})
-    d2t, t2d = build_vocab_mappings_from_distribution(counts, config.draft_vocab_size, target_config.vocab_size)
+    started = load_file(start_from / "model.safetensors") if start_from else {}
+    if started:
+        d2t = started["d2t"]
+        t2d = torch.zeros(target_config.vocab_size, dtype=torch.bool)
+        t2d[d2t + torch.arange(len(d2t))] = True
+    else:
+        d2t, t2d = build_vocab_mappings_from_distribution(counts, config.draft_vocab_size, target_config.vocab_size)
     head = _MODELS[config.method].from_training_args(
         shape,
         t2d=t2d,
@@ -59,7 +69,10 @@ def build_head(config: HeadConfig, target: Path, counts: dict[int, int]) -> PEag
         ttt_steps=config.depth,
         draft_attn_impl="eager" if not torch.cuda.is_available() else "simple_flex_attention",
     )
-    _start_from_target(head, target, target_config.num_hidden_layers, config.layers)
+    if start_from is None:
+        _start_from_target(head, target, target_config.num_hidden_layers, config.layers)
+    else:
+        head.load_state_dict(started, strict=False)
     # Shipped heads carry no embedding (vLLM shares the target's), so it must not move; the output rows may.
     head.embed_tokens.weight.requires_grad_(False)
     head.lm_head.weight.requires_grad_(True)

@@ -25,6 +25,7 @@ class TrainingConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     head: HeadConfig = Field(description="The head's shape.")
+    start_from: Path | None = Field(default=None, description="An exported head to train on from; empty: the target's last layers.")
     steps: int = Field(default=500, gt=0, description="Optimizer steps.")
     batch: int = Field(default=8, gt=0, description="Samples a step.")
     learning_rate: float = Field(default=5e-4, gt=0, description="Peak learning rate; warm-up, then a cosine to a tenth.")
@@ -84,7 +85,7 @@ def train(config: TrainingConfig, data: Sequence[Path], target: Path, run: Path,
     store.compute()
 
     torch.manual_seed(config.seed)
-    head = build_head(config.head, target, token_counts(samples)).to(device)
+    head = build_head(config.head, target, token_counts(samples), config.start_from).to(device)
     head.train()
     trained = [parameter for parameter in head.parameters() if parameter.requires_grad]
     optimizer = torch.optim.AdamW(trained, lr=config.learning_rate, betas=(0.9, 0.95), weight_decay=0.0)

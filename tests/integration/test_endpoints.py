@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 
 from app.catalog import get_card
 from app.client import GatewayError
-from tests.integration.conftest import P_EAGLE
+from tests.conftest import P_EAGLE
 
 MODEL = "smollm2-135m-instruct"
 

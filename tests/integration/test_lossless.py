@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from scipy.stats import chi2_contingency
 
-from tests.integration.conftest import EAGLE3, P_EAGLE, PLAIN
+from tests.conftest import EAGLE3, P_EAGLE, PLAIN
 
 PROMPTS = [
     "Write a Python function that reverses a string.",

@@ -7,7 +7,7 @@ import httpx
 import openai as openai_sdk
 import pytest
 
-from tests.integration.conftest import P_EAGLE, PLAIN
+from tests.conftest import P_EAGLE, PLAIN
 
 HELLO = [{"role": "user", "content": "Say hello."}]
 

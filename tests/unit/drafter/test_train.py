@@ -66,6 +66,13 @@ def test_training_lowers_the_loss_and_exports_a_head_that_fits(method, tiny_targ
     assert head_problems(head, tiny_target, parallel=method == "p_eagle") == []
 
 
+def test_training_goes_on_from_an_exported_head(tiny_target, data, tmp_path):
+    first = train(config("p_eagle", steps=30), [data], tiny_target, tmp_path / "first", tmp_path / "features")
+    head = export_head(first, tiny_target, tmp_path / "head")
+    train(config("p_eagle", steps=3).model_copy(update={"start_from": head}), [data], tiny_target, tmp_path / "second", tmp_path / "features")
+    assert losses(tmp_path / "second")[0] < losses(tmp_path / "first")[0] - 0.5
+
+
 def test_another_configuration_does_not_resume_a_run(tiny_target, data, tmp_path):
     train(config("p_eagle", steps=3), [data], tiny_target, tmp_path / "run", tmp_path / "features")
     with pytest.raises(ValueError, match="another configuration"):
