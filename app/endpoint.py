@@ -27,6 +27,7 @@ class Endpoint(BaseModel):
     spec: EndpointSpec = Field(description="What is to run.")
     status: Status = Field(default=Status.CREATING, description="State.")
     failure_reason: str | None = Field(default=None, description="Why it failed.")
+    deployed: bool = Field(default=False, description="Whether Serve was given this spec.")
     declared: bool = Field(default=False, description="Whether it comes from the application's own arguments.")
     created: datetime = Field(default_factory=lambda: datetime.now(UTC), description="When it was created.")
     modified: datetime = Field(default_factory=lambda: datetime.now(UTC), description="When its state last changed.")
@@ -76,7 +77,7 @@ def next_step(endpoint: Endpoint, application: str | None, message: str) -> Step
         case Status.FAILED:
             return Step(None, "delete" if application not in (None, "DELETING") else None)
         case Status.CREATING | Status.UPDATING:
-            if application is None:
+            if application is None or not endpoint.deployed:
                 return Step(None, "deploy")
             if application == "RUNNING":
                 return Step(Status.IN_SERVICE)

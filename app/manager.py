@@ -43,7 +43,8 @@ class EndpointManager:
         for spec in declared:
             known = self._registry.get(spec.name)
             if known is None or known.spec != spec or known.status is Status.FAILED:
-                self._registry.put(Endpoint(spec=spec, declared=True))
+                serving = known is not None and known.status is Status.IN_SERVICE
+                self._registry.put(Endpoint(spec=spec, declared=True, status=Status.UPDATING if serving else Status.CREATING))
 
     async def create(self, spec: EndpointSpec) -> Endpoint:
         """Register an endpoint; it is deployed in the background.
@@ -93,9 +94,12 @@ class EndpointManager:
             await asyncio.sleep(RECONCILE_S)
 
     async def _reconcile(self) -> None:
+        # Serve's word is older than what happened while it was asked: leave alone what was being deployed then.
+        busy = set(self._deploying)
         applications = (await asyncio.to_thread(serve.status)).applications
-        for endpoint in self._registry.all():
-            if endpoint.name in self._deploying:
+        for name in [endpoint.name for endpoint in self._registry.all()]:
+            endpoint = self._registry.get(name)  # anew, since awaiting below lets clients create and delete
+            if endpoint is None or name in busy or name in self._deploying:
                 continue
             application = applications.get(endpoint.spec.application)
             messages = [deployment.message for deployment in application.deployments.values()] if application else []
@@ -118,7 +122,9 @@ class EndpointManager:
                     return
                 application = await asyncio.to_thread(build_application, endpoint.spec)
             target = RunTarget(target=application, name=endpoint.spec.application, route_prefix=None)
-            await asyncio.to_thread(serve.run_many, [target], False, True, False)
+            await asyncio.to_thread(serve.run_many, [target], wait_for_applications_running=False)
+            if (now := self._registry.get(endpoint.name)) is not None:
+                self._registry.put(now.model_copy(update={"deployed": True}))
         except Exception as error:
             logger.exception("endpoint %s could not be deployed", endpoint.name)
             self._fail(endpoint, f"{type(error).__name__}: {error}")

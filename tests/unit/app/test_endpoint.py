@@ -26,8 +26,12 @@ SPEC = EndpointSpec(name="e", model="m")
     ],
 )
 def test_what_is_done_next(status, application, step):
-    endpoint = Endpoint(spec=SPEC, status=status)
+    endpoint = Endpoint(spec=SPEC, status=status, deployed=True)
     assert next_step(endpoint, application, "Traceback\n  ray::x\nValueError: the head is wrong\n") == step
+
+
+def test_a_changed_spec_is_given_to_serve_though_the_old_one_runs():
+    assert next_step(Endpoint(spec=SPEC, status=Status.UPDATING), "RUNNING", "") == Step(None, "deploy")
 
 
 def test_the_reason_is_the_error_not_the_traceback():
