@@ -2,11 +2,14 @@
 
 from datetime import UTC, datetime
 from enum import StrEnum
+from itertools import takewhile
 from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from deployments.spec import EndpointSpec
+
+_TRACEBACK = ("Traceback", "File ", "ray::", "The above exception", "During handling", "For further information", "^")
 
 
 class Status(StrEnum):
@@ -96,5 +99,7 @@ def failure_reason(message: str) -> str:
     # Ray chains causes and prints the outermost last; vLLM's own reason is the innermost that is no wrapper.
     for line in reversed(errors):
         if "RayTaskError" not in line and "ray::" not in line:
-            return line
+            # What follows is the error's own further lines, such as pydantic's.
+            further = takewhile(lambda after: not after.startswith(_TRACEBACK), lines[lines.index(line) :])
+            return " ".join(further)[:600]
     return lines[-1] if lines else "the application failed to start"

@@ -20,6 +20,8 @@ from deployments.spec import application_name
 
 VIEW_S = 0.5  # how old a gateway's view of the endpoints may be
 
+_ANSWERING = (Status.IN_SERVICE, Status.UPDATING)
+
 api = FastAPI(title="peagle-serve", description="Large language models served with P-EAGLE, behind OpenAI's API.")
 
 
@@ -61,8 +63,8 @@ class Gateway:
         self._view: dict[str, Endpoint] = {}
         self._viewed = 0.0
 
-    async def _endpoints(self) -> dict[str, Endpoint]:
-        if time.monotonic() - self._viewed > VIEW_S:
+    async def _endpoints(self, *, fresh: bool = False) -> dict[str, Endpoint]:
+        if fresh or time.monotonic() - self._viewed > VIEW_S:
             self._view = {endpoint.name: endpoint for endpoint in await self._manager.list.remote()}
             self._viewed = time.monotonic()
         return self._view
@@ -70,14 +72,19 @@ class Gateway:
     async def _worker(self, name: Any) -> DeploymentHandle:
         if not isinstance(name, str) or not name:
             raise EndpointError("invalid", "model: name the endpoint to answer, a string", "model")
-        endpoints = await self._endpoints()
-        if (endpoint := endpoints.get(name)) is None:
-            known = ", ".join(endpoints) or "none yet"
+        endpoint = (await self._endpoints()).get(name)
+        if endpoint is None or endpoint.status not in _ANSWERING:
+            endpoint = (await self._endpoints(fresh=True)).get(name)  # never refuse on an old view
+        if endpoint is None:
+            known = ", ".join(self._view) or "none yet"
             raise EndpointError("not_found", f"model: endpoint {name!r} does not exist; there are: {known}", "model")
-        if endpoint.status not in (Status.IN_SERVICE, Status.UPDATING):
+        if endpoint.status not in _ANSWERING:
             why = f": {endpoint.failure_reason}" if endpoint.failure_reason else ""
             raise EndpointError("not_ready", f"model: endpoint {name!r} is {endpoint.status}{why}", "model")
-        return serve.get_app_handle(application_name(name))
+        try:
+            return serve.get_app_handle(application_name(name))
+        except RayServeException:  # deleted since the view was taken
+            raise EndpointError("not_found", f"model: endpoint {name!r} does not exist any more", "model") from None
 
     async def _answer(self, task: str, request: Request) -> Response:
         try:
@@ -87,10 +94,10 @@ class Gateway:
             return endpoint_error_response(error)
         stream = worker.options(stream=True).answer.remote(task, body)
         try:
-            head = await anext(stream)
-            if head.streaming:
+            start = await anext(stream)
+            if start.streaming:
                 return StreamingResponse(_events(stream), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
-            return Response(await anext(stream), head.status, media_type="application/json")
+            return Response(await anext(stream), start.status, media_type="application/json")
         except BackPressureError:
             return error_response(
                 429, f"endpoint {body['model']!r} has as many requests waiting as it takes; try again", headers={"Retry-After": "1"}

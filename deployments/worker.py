@@ -7,17 +7,12 @@ from pydantic import BaseModel, ValidationError
 from ray.serve.llm.deployment import LLMServer
 from ray.serve.llm.openai_api_models import ChatCompletionRequest, CompletionRequest, ErrorResponse
 
-from deployments.figures import EngineFigures, FiguresLogger
+from deployments.answer import AnswerStart
+from deployments.figures import EngineFigures
+from deployments.stat_logger import FiguresLogger
 
 Task = Literal["chat", "completions"]
 _REQUESTS: dict[str, type[BaseModel]] = {"chat": ChatCompletionRequest, "completions": CompletionRequest}
-
-
-class Head(BaseModel):
-    """The first item of every answer: what the HTTP response's status and kind will be."""
-
-    status: int
-    streaming: bool
 
 
 class SpeculativeWorker(LLMServer):
@@ -26,21 +21,24 @@ class SpeculativeWorker(LLMServer):
     async def start(self) -> None:
         """Start the engine and run a first request through it, so that the first client does not pay for it."""
         await super().start()
-        body = {"model": self._llm_config.model_id, "prompt": "Hello", "max_tokens": 16, "temperature": 0}
-        async for item in self.answer("completions", body):
-            if isinstance(item, Head) and item.status != 200:
+        # Completions, which every target has, must work; chat has a template to compile, which some lack.
+        common = {"model": self._llm_config.model_id, "max_tokens": 16, "temperature": 0}
+        async for item in self.answer("completions", {**common, "prompt": "Hello"}):
+            if isinstance(item, AnswerStart) and item.status != 200:
                 raise RuntimeError(f"the engine could not answer its first request (status {item.status})")
+        async for _ in self.answer("chat", {**common, "messages": [{"role": "user", "content": "Hello"}], "stream": True}):
+            pass
 
-    async def answer(self, task: Task, body: dict[str, Any]) -> AsyncIterator[Head | str]:
+    async def answer(self, task: Task, body: dict[str, Any]) -> AsyncIterator[AnswerStart | str]:
         """Answer one OpenAI request.
 
         Yields:
-            a ``Head``, then the response's text: server-sent events as the engine makes them, or one JSON document.
+            an ``AnswerStart``, then the response's text: server-sent events as the engine makes them, or one JSON document.
         """
         try:
             request = _REQUESTS[task].model_validate(body)
         except ValidationError as error:
-            yield Head(status=400, streaming=False)
+            yield AnswerStart(status=400, streaming=False)
             yield openai_error(error)
             return
         method = self.chat if task == "chat" else self.completions
@@ -49,12 +47,12 @@ class SpeculativeWorker(LLMServer):
             for part in item if isinstance(item, list) else [item]:
                 if isinstance(part, str):
                     if not started:
-                        yield Head(status=200, streaming=True)
+                        yield AnswerStart(status=200, streaming=True)
                         started = True
                     yield part
                 else:
                     refused = getattr(part, "error", None)
-                    yield Head(status=refused.code if refused else 200, streaming=False)
+                    yield AnswerStart(status=refused.code if refused else 200, streaming=False)
                     yield part.model_dump_json()
 
     async def figures(self) -> EngineFigures:

@@ -37,6 +37,8 @@ def test_a_changed_spec_is_given_to_serve_though_the_old_one_runs():
 def test_the_reason_is_the_error_not_the_traceback():
     message = "The deployment failed to start 1 times.\nray.exceptions.RayTaskError(ValueError): ray::ServeReplica\n  File x\nValueError: bad head"
     assert failure_reason(message) == "ValueError: bad head"
+    several = "RuntimeError: 1 validation error for ModelConfig\n  Value error, max_model_len (9) is too long\n    For further information visit x"
+    assert failure_reason(several) == "RuntimeError: 1 validation error for ModelConfig Value error, max_model_len (9) is too long"
     assert failure_reason("") == "the application failed to start"
 
 
