@@ -1,14 +1,15 @@
 """The catalog: one YAML card a model, and how a card becomes an endpoint spec."""
 
+import json
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from deployments.spec import EndpointSpec, Replicas
-from deployments.speculation import Eagle3, NoSpeculation, PEagle, Speculation
+from deployments.speculation import Eagle3, NoSpeculation, PEagle, Speculation, parse_speculative_config
 from drafter.target import target_folder
 
 CARDS = Path(__file__).parent / "cards"
@@ -69,8 +70,6 @@ class ModelCard(BaseModel):
 
     def environment_preset(self) -> dict[str, str]:
         """What SageMaker's console would show for this card."""
-        import json
-
         preset = {"SM_VLLM_MODEL": self.target, "SM_VLLM_MAX_NUM_SEQS": str(self.max_num_seqs)}
         if self.max_model_len:
             preset["SM_VLLM_MAX_MODEL_LEN"] = str(self.max_model_len)
@@ -91,6 +90,10 @@ class DeployRequest(BaseModel):
     speculation: Method = Field(default="p_eagle", description="How tokens are drafted.")
     num_speculative_tokens: int | None = Field(default=None, description="K; empty: the card's.")
     head: str | None = Field(default=None, description="Another head's folder or hub id.")
+    speculative_config: dict[str, Any] | None = Field(
+        default=None, description="vLLM's JSON, as SM_VLLM_SPECULATIVE_CONFIG has it; instead of speculation, head and num_speculative_tokens."
+    )
+    parallel_drafting_spec: dict[str, Any] | None = Field(default=None, description="Candidate branches (num_branches) and their depth.")
     tensor_parallel_size: int | None = Field(default=None, ge=1, description="GPUs a replica; empty: the card's minimum.")
     accelerator: str | None = Field(default=None, description="Ray accelerator type, such as H100; empty: any.")
     max_num_seqs: int | None = Field(default=None, ge=1, description="Requests a replica decodes at once; empty: the card's.")
@@ -98,18 +101,42 @@ class DeployRequest(BaseModel):
     min_replicas: int = Field(default=1, ge=1, description="Replicas kept when idle.")
     max_replicas: int = Field(default=1, ge=1, description="Replicas at most.")
 
+    @field_validator("speculative_config", "parallel_drafting_spec", mode="before")
+    @classmethod
+    def _from_text(cls, value: Any) -> Any:
+        if not isinstance(value, str):  # `serve run` passes every argument as text
+            return value
+        try:
+            return json.loads(value)
+        except ValueError as error:
+            raise ValueError(f"not JSON: {error}") from None
+
+    def _speculation(self, card: ModelCard) -> Speculation:
+        if self.speculative_config is None and self.parallel_drafting_spec is None:
+            return card.speculation(self.speculation, self.num_speculative_tokens, self.head)
+        if self.speculative_config is not None and (self.head or self.num_speculative_tokens or self.speculation != "p_eagle"):
+            raise CatalogError("speculative_config says it all: leave out speculation, head and num_speculative_tokens")
+        if self.speculation != "p_eagle":
+            raise CatalogError(f"parallel_drafting_spec is P-EAGLE's: leave it out with speculation={self.speculation}")
+        config = dict(self.speculative_config or {"parallel_drafting": True, "num_speculative_tokens": self.num_speculative_tokens})
+        if not config.get("model"):
+            parallel = config.get("parallel_drafting") or self.parallel_drafting_spec or "parallel_drafting_spec" in config
+            config["model"] = self.head or card.head("p_eagle" if parallel else "eagle3")
+        return parse_speculative_config(config, self.parallel_drafting_spec)
+
     def to_spec(self) -> EndpointSpec:
         """The endpoint spec.
 
         Raises:
             CatalogError: the model is not in the catalog, or has no such head.
+            SpeculationError: the speculative configuration is one vLLM would refuse.
             pydantic.ValidationError: a value is out of range.
         """
         card = get_card(self.model)
         return EndpointSpec(
             name=self.name or card.name,
             model=card.target_location,
-            speculation=card.speculation(self.speculation, self.num_speculative_tokens, self.head),
+            speculation=self._speculation(card),
             hardware=card.hardware,
             accelerator=self.accelerator,
             tensor_parallel_size=self.tensor_parallel_size or max(1, card.minimum_gpus),

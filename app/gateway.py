@@ -10,6 +10,7 @@ from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 from pydantic import ValidationError
 from ray import serve
+from ray.exceptions import RayError
 from ray.serve.exceptions import BackPressureError, RayServeException
 from ray.serve.handle import DeploymentHandle
 
@@ -17,9 +18,11 @@ from app.catalog import CatalogError, DeployRequest, load_cards
 from app.endpoint import Endpoint, EndpointError, Status
 from app.errors import endpoint_error_response, error_response, validation_error_response
 from deployments.spec import application_name
+from deployments.speculation import SpeculationError
 
 VIEW_S = 0.5  # how old a gateway's view of the endpoints may be
 
+_LOST = (RayError, RayServeException, ConnectionError)
 _ANSWERING = (Status.IN_SERVICE, Status.UPDATING)
 
 api = FastAPI(title="peagle-serve", description="Large language models served with P-EAGLE, behind OpenAI's API.")
@@ -42,8 +45,8 @@ async def _events(stream: Any) -> AsyncIterator[str]:
     try:
         async for event in stream:
             yield event
-    except (RayServeException, ConnectionError) as error:
-        message = f"the replica that was answering was lost: {type(error).__name__}"
+    except _LOST as error:
+        message = f"the endpoint failed while answering: {type(error).__name__}"
         yield f"data: {json.dumps({'error': {'message': message, 'type': 'server_error', 'param': None, 'code': 503}})}\n\n"
     finally:
         stream.cancel()  # does nothing to a stream that has ended; stops the generation when the client went away
@@ -102,8 +105,8 @@ class Gateway:
             return error_response(
                 429, f"endpoint {body['model']!r} has as many requests waiting as it takes; try again", headers={"Retry-After": "1"}
             )
-        except (RayServeException, ConnectionError) as error:
-            return error_response(503, f"endpoint {body['model']!r} lost the replica that was answering: {type(error).__name__}")
+        except _LOST as error:
+            return error_response(503, f"endpoint {body['model']!r} failed while answering: {type(error).__name__}", headers={"Retry-After": "5"})
         except asyncio.CancelledError:  # the client went away
             stream.cancel()
             raise
@@ -152,6 +155,8 @@ class Gateway:
             endpoint = await self._manager.create.remote(spec)
         except ValidationError as error:
             return validation_error_response(error)
+        except SpeculationError as error:
+            return error_response(400, str(error), "speculative_config")
         except CatalogError as error:
             return error_response(400, str(error), "model")
         except EndpointError as error:

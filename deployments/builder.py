@@ -49,7 +49,6 @@ def llm_config(spec: EndpointSpec) -> Any:
     """Ray's ``LLMConfig`` for ``spec``."""
     from ray.serve.llm import LLMConfig
 
-    environment = {**(cpu.environment() if spec.hardware == "cpu" else {}), **spec.environment}
     return LLMConfig(
         model_loading_config={"model_id": spec.name, "model_source": spec.model},
         accelerator_config={"kind": spec.hardware},
@@ -57,7 +56,7 @@ def llm_config(spec: EndpointSpec) -> Any:
         placement_group_config={"bundles": bundles(spec), "strategy": "PACK"},
         engine_kwargs=engine_arguments(spec),
         deployment_config=deployment_options(spec),
-        runtime_env={"env_vars": environment},
+        runtime_env={"env_vars": cpu.environment() if spec.hardware == "cpu" else {}},
         # Each engine step's tokens go out at once; Ray's default gathers them for 50 ms.
         experimental_configs={"stream_batching_interval_ms": 0},
     )

@@ -40,7 +40,6 @@ class EndpointSpec(BaseModel):
     max_num_seqs: int = Field(default=64, ge=1, description="Requests one replica decodes at once.")
     max_model_len: int | None = Field(default=None, ge=16, description="Context in tokens; empty: the target's own.")
     engine: dict[str, Any] = Field(default_factory=dict, description="Further vLLM engine arguments, by Python name.")
-    environment: dict[str, str] = Field(default_factory=dict, description="Environment of the engine's processes.")
     replicas: Replicas = Field(default=Replicas(), description="Replicas.")
 
     @property

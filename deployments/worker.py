@@ -22,7 +22,7 @@ class SpeculativeWorker(LLMServer):
         """Start the engine and run a first request through it, so that the first client does not pay for it."""
         await super().start()
         # Completions, which every target has, must work; chat has a template to compile, which some lack.
-        common = {"model": self._llm_config.model_id, "max_tokens": 16, "temperature": 0}
+        common = {"model": (await self.llm_config()).model_id, "max_tokens": 16, "temperature": 0}
         async for item in self.answer("completions", {**common, "prompt": "Hello"}):
             if isinstance(item, AnswerStart) and item.status != 200:
                 raise RuntimeError(f"the engine could not answer its first request (status {item.status})")

@@ -15,7 +15,7 @@ P_EAGLE, EAGLE3, PLAIN = "p-eagle", "eagle3", "plain"
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory):
-    if reason := too_small():
+    if reason := too_small(endpoints=4):
         pytest.skip(reason)
     models = prepare_target().parent
     home = tmp_path_factory.mktemp("home")  # a registry of its own

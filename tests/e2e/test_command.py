@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from app.catalog import get_card
 from tests.conftest import P_EAGLE
 
 
@@ -36,6 +37,14 @@ def test_an_endpoint_is_listed_described_and_asked(peagle):
     assert whole.returncode == streamed.returncode == 0
     assert whole.stdout.split("\n")[0] == streamed.stdout.split("\n")[0] != ""
     assert "tokens/s" in streamed.stdout
+
+
+def test_the_shipped_heads_are_verified(peagle):
+    folder = get_card("smollm2-135m-instruct").head("p_eagle")
+    assert "fits the target" in peagle("drafter", "verify", folder).stdout
+    misfit = peagle("drafter", "verify", get_card("smollm2-135m-instruct").head("eagle3"))
+    assert misfit.returncode == 1
+    assert "no mask_hidden" in misfit.stdout
 
 
 def test_a_deploy_that_fails_says_why_and_can_be_deleted(peagle):

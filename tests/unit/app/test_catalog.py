@@ -6,7 +6,7 @@ from pydantic import ValidationError
 
 from app.catalog import CatalogError, DeployRequest, get_card, load_cards
 from app.main import declared_endpoints
-from deployments.speculation import PEagle, parse_speculative_config
+from deployments.speculation import PEagle, SpeculationError, parse_speculative_config
 
 
 def test_the_catalog_has_the_models_people_come_for():
@@ -43,6 +43,28 @@ def test_an_unknown_model_names_the_known_ones():
 def test_plain_decoding_takes_no_head():
     with pytest.raises(CatalogError, match="drafts nothing"):
         DeployRequest(model="smollm2-135m-instruct", speculation="none", num_speculative_tokens=3).to_spec()
+
+
+def test_vllms_own_json_deploys_too():
+    config = {"method": "eagle3", "num_speculative_tokens": 6, "parallel_drafting": True}
+    for given in (config, json.dumps(config)):  # in YAML, and as text on the command line
+        spec = DeployRequest(model="gpt-oss-20b", speculative_config=given).to_spec()
+        assert spec.speculation == PEagle(head="amazon/GPT-OSS-20B-P-EAGLE", num_speculative_tokens=6)
+
+
+def test_a_drafting_spec_is_a_chain_or_nothing():
+    spec = DeployRequest(model="gpt-oss-20b", parallel_drafting_spec={"num_branches": 1, "depth": 3}).to_spec()
+    assert spec.speculation.num_speculative_tokens == 3
+    with pytest.raises(SpeculationError, match="candidate trees are not served yet"):
+        DeployRequest(model="gpt-oss-20b", parallel_drafting_spec={"num_branches": 4, "depth": 3}).to_spec()
+
+
+@pytest.mark.parametrize(
+    "beside", [{"head": "/h"}, {"num_speculative_tokens": 3}, {"speculation": "none"}], ids=["head", "num_speculative_tokens", "speculation"]
+)
+def test_vllms_json_stands_alone(beside):
+    with pytest.raises(CatalogError, match="leave out"):
+        DeployRequest(model="gpt-oss-20b", speculative_config={"num_speculative_tokens": 6}, **beside).to_spec()
 
 
 def test_serve_run_arguments_come_as_text():
