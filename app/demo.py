@@ -1,5 +1,6 @@
 """``make demo``: everything from nothing to a streamed answer, with what it took and what P-EAGLE brought."""
 
+import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,6 +27,7 @@ MAX_TOKENS = 200
 
 def run_demo(console: Console) -> None:
     """Set up, serve, ask, compare, and say how to go on."""
+    logging.getLogger("ray.serve").setLevel(logging.WARNING)
     if reason := too_small(endpoints=2):  # with P-EAGLE and without
         console.print(f"[red]This machine is too small for the demo:[/] {reason}.")
         raise SystemExit(1)

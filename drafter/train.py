@@ -29,6 +29,7 @@ class TrainingConfig(BaseModel):
     steps: int = Field(default=500, gt=0, description="Optimizer steps.")
     batch: int = Field(default=8, gt=0, description="Samples a step.")
     learning_rate: float = Field(default=5e-4, gt=0, description="Peak learning rate; warm-up, then a cosine to a tenth.")
+    fc_rate: float = Field(default=0.1, gt=0, description="The projection's share of the learning rate: its inputs are 30 times larger.")
     warmup: float = Field(default=0.04, ge=0, lt=1, description="Share of the steps spent warming up.")
     retention: float = Field(default=0.8, gt=0, lt=1, description="COD: depth d keeps this to the power d of the positions.")
     precision: Literal["fp32", "bf16"] = Field(default="bf16", description="Precision of the matrix products; weights stay fp32.")
@@ -68,6 +69,15 @@ def training_inputs(sample: Generation, features: Features, device: str) -> dict
     }
 
 
+def mean_hidden(store: FeatureStore, samples: Sequence[Generation]) -> torch.Tensor:
+    """Where ``mask_hidden`` starts: the average captured state, so that unknown positions enter the layers at the usual size.
+
+    The first tokens are left out; their states are hundreds of times larger than all others.
+    """
+    count = min(len(samples), 64)
+    return torch.cat([store[index].hidden[4:].float() for index in range(count)]).mean(dim=0)
+
+
 def train(config: TrainingConfig, data: Sequence[Path], target: Path, run: Path, features: Path) -> Path:
     """Train until ``config.steps`` and return the checkpoint's path.
 
@@ -86,9 +96,17 @@ def train(config: TrainingConfig, data: Sequence[Path], target: Path, run: Path,
 
     torch.manual_seed(config.seed)
     head = build_head(config.head, target, token_counts(samples), config.start_from).to(device)
+    if config.head.method == "p_eagle" and config.start_from is None:
+        with torch.no_grad():
+            head.mask_hidden.copy_(mean_hidden(store, samples))
     head.train()
     trained = [parameter for parameter in head.parameters() if parameter.requires_grad]
-    optimizer = torch.optim.AdamW(trained, lr=config.learning_rate, betas=(0.9, 0.95), weight_decay=0.0)
+    projection = list(head.fc.parameters())
+    groups = [
+        {"params": projection, "rate": config.fc_rate},
+        {"params": [parameter for parameter in trained if all(parameter is not other for other in projection)], "rate": 1.0},
+    ]
+    optimizer = torch.optim.AdamW(groups, lr=config.learning_rate, betas=(0.9, 0.95), weight_decay=0.0)
     run.mkdir(parents=True, exist_ok=True)
     checkpoint = run / "checkpoint.pt"
     step = tokens = 0
@@ -106,7 +124,7 @@ def train(config: TrainingConfig, data: Sequence[Path], target: Path, run: Path,
             started = time.monotonic()
             torch.manual_seed(config.seed * 1_000_003 + step)
             for group in optimizer.param_groups:
-                group["lr"] = learning_rate(config, step)
+                group["lr"] = learning_rate(config, step) * group["rate"]
             totals: dict[str, float] = defaultdict(float)
             for index in sample_order(len(samples), config.batch, step, config.seed):
                 with torch.autocast(device, torch.bfloat16, enabled=config.precision == "bf16"):
