@@ -1,5 +1,6 @@
 """``peagle drafter``: make a head from the target's own answers, measure it, and write the folder vLLM reads."""
 
+import os
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -93,6 +94,7 @@ def evaluate(
     from drafter.data import read_generations, split_held_out
     from drafter.evaluate import evaluate_head
 
+    os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")  # the table is what is asked for
     folder = _target(target)
     vocabulary = AutoConfig.from_pretrained(folder).vocab_size
     _, held_out = split_held_out(row for path in data for row in read_generations(path, vocabulary))

@@ -42,7 +42,7 @@ def evaluate_head(target: Path, head: Path, k: int, prompts: Sequence[Generation
     import torch
     from vllm import LLM, SamplingParams
 
-    cpu = {} if torch.cuda.is_available() else {"dtype": "float32", "enforce_eager": True}
+    cpu = {} if torch.cuda.is_available() else {"dtype": "float32", "enforce_eager": True, "kv_cache_memory_bytes": 2**30}
     engine = LLM(str(target), speculative_config=speculative_config(head, k), max_num_seqs=16, max_model_len=2048, disable_log_stats=False, **cpu)
     sampling = SamplingParams(temperature=0, max_tokens=max_tokens)
     engine.generate([{"prompt_token_ids": list(prompt.prompt_ids)} for prompt in prompts], sampling)
