@@ -39,9 +39,10 @@ def export_head(checkpoint: Path, target: Path, folder: Path) -> Path:
     tensors = {name: (value.to(torch.bfloat16) if value.is_floating_point() else value).contiguous() for name, value in weights.items()}
     folder.mkdir(parents=True, exist_ok=True)
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
-    described = {
-        **head_config(config, AutoConfig.from_pretrained(target).to_dict()),
-        "training": {"steps": saved["step"], "answer_tokens": saved["tokens"]},
-    }
+    training = {"steps": saved["step"], "answer_tokens": saved["tokens"]}
+    if config.start_from:
+        earlier = json.loads((config.start_from / "config.json").read_text()).get("training", {})
+        training = {key: count + earlier.get(key, 0) for key, count in training.items()}
+    described = {**head_config(config, AutoConfig.from_pretrained(target).to_dict()), "training": training}
     (folder / "config.json").write_text(json.dumps(described, indent=2) + "\n")
     return folder
