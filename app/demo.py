@@ -105,5 +105,6 @@ def goodbye(console: Console) -> None:
 """,
         markup=False,
         highlight=False,
+        soft_wrap=True,  # a command that is broken in two cannot be pasted
     )
     console.print(f"Other models: [bold]peagle catalog list[/] ({get_card(MODEL).title} is the CPU default). Stop it: [bold]make stop[/]")
