@@ -73,7 +73,7 @@ class ModelCard(BaseModel):
         preset = {"SM_VLLM_MODEL": self.target, "SM_VLLM_MAX_NUM_SEQS": str(self.max_num_seqs)}
         if self.max_model_len:
             preset["SM_VLLM_MAX_MODEL_LEN"] = str(self.max_model_len)
-        preset |= {f"SM_VLLM_{key.upper()}": str(value) for key, value in self.engine.items()}
+        preset |= {f"SM_VLLM_{key.upper()}": json.dumps(value) if isinstance(value, bool) else str(value) for key, value in self.engine.items()}
         if head := self.heads.get("p_eagle"):
             config = {"model": head, "method": "eagle3", "num_speculative_tokens": self.num_speculative_tokens, "parallel_drafting": True}
             preset["SM_VLLM_SPECULATIVE_CONFIG"] = json.dumps(config)

@@ -65,8 +65,9 @@ def unknown_argument(spec: EndpointSpec) -> str | None:
     import difflib
 
     from vllm.engine.arg_utils import AsyncEngineArgs
+    from vllm.entrypoints.launchers.cli_args import FrontendArgs  # the two that Ray's LLMConfig takes engine_kwargs from
 
-    known = {field.name for field in dataclasses.fields(AsyncEngineArgs)}
+    known = {field.name for arguments in (AsyncEngineArgs, FrontendArgs) for field in dataclasses.fields(arguments)}
     for name in engine_arguments(spec):
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)

@@ -67,6 +67,21 @@ def test_a_json_schema_is_obeyed(openai):
     assert set(json.loads(answer.choices[0].message.content)) == {"city", "ok"}
 
 
+def test_a_named_tool_is_called(openai):
+    parameters = {"type": "object", "properties": {"city": {"type": "string", "maxLength": 12}}, "required": ["city"]}
+    answer = openai.chat.completions.create(
+        model=P_EAGLE,
+        messages=[{"role": "user", "content": "What is the weather in Paris?"}],
+        max_tokens=60,
+        temperature=0,
+        tools=[{"type": "function", "function": {"name": "weather", "parameters": parameters}}],
+        tool_choice={"type": "function", "function": {"name": "weather"}},
+    )
+    (call,) = answer.choices[0].message.tool_calls
+    assert call.function.name == "weather"
+    assert set(json.loads(call.function.arguments)) == {"city"}
+
+
 @pytest.mark.parametrize(
     ("path", "body", "status", "parameter", "says"),
     [
@@ -103,7 +118,8 @@ def test_a_client_that_goes_away_stops_the_generation(server, streaming):
     body = {"model": P_EAGLE, "prompt": "Once upon a time", "max_tokens": 2000, "temperature": 0, "ignore_eos": True, "stream": streaming}
     if streaming:
         with httpx.stream("POST", f"{server.url}/v1/completions", json=body, timeout=60) as response:
-            next(response.iter_lines())
+            lines = response.iter_lines()
+            next(lines)  # kept: an iterator that is collected closes the connection
             assert wait_for_running(server, 1)
     else:
         with pytest.raises(httpx.ReadTimeout):

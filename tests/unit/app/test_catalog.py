@@ -19,6 +19,7 @@ def test_every_card_deploys_with_p_eagle_or_says_what_it_needs(card):
         spec = DeployRequest(model=card.name).to_spec()
         assert isinstance(spec.speculation, PEagle)
         assert spec.tensor_parallel_size >= card.minimum_gpus
+        assert card.environment_preset()["SM_VLLM_ENABLE_AUTO_TOOL_CHOICE"] == "true"
         preset = json.loads(card.environment_preset()["SM_VLLM_SPECULATIVE_CONFIG"])
         assert parse_speculative_config(preset).num_speculative_tokens == card.num_speculative_tokens
     else:

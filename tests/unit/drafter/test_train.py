@@ -54,7 +54,7 @@ def test_a_killed_run_goes_on_as_if_it_had_not_been(method, tiny_target, data, t
     with pytest.raises(Killed):
         train(config(method), [data], tiny_target, tmp_path / "cut", tmp_path / "features")
     train(config(method), [data], tiny_target, tmp_path / "cut", tmp_path / "features")
-    assert losses(tmp_path / "cut") == pytest.approx(losses(tmp_path / "whole"), abs=1e-4)
+    assert losses(tmp_path / "cut") == pytest.approx(losses(tmp_path / "whole"), rel=1e-2)
 
 
 @pytest.mark.parametrize("method", ["p_eagle", "eagle3"])
@@ -70,7 +70,7 @@ def test_training_goes_on_from_an_exported_head(tiny_target, data, tmp_path):
     first = train(config("p_eagle", steps=30), [data], tiny_target, tmp_path / "first", tmp_path / "features")
     head = export_head(first, tiny_target, tmp_path / "head")
     train(config("p_eagle", steps=3).model_copy(update={"start_from": head}), [data], tiny_target, tmp_path / "second", tmp_path / "features")
-    assert losses(tmp_path / "second")[0] < losses(tmp_path / "first")[0] - 0.5
+    assert losses(tmp_path / "second")[0] < 0.8 * losses(tmp_path / "first")[0]
 
 
 def test_another_configuration_does_not_resume_a_run(tiny_target, data, tmp_path):
