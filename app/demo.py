@@ -14,8 +14,9 @@ from app.catalog import get_card
 from app.client import Answer, Client
 from app.local_ray import connect
 from app.main import build
-from deployments.cpu import preloads, too_small
-from deployments.figures import Acceptance
+from deployments.cpu import too_small
+from drafter.acceptance import Acceptance
+from drafter.engine import preloads
 from drafter.target import is_prepared, prepare_target, target_folder
 
 MODEL = "smollm2-135m-instruct"

@@ -4,13 +4,14 @@ from typing import Any
 
 from deployments import cpu
 from deployments.spec import EndpointSpec
+from drafter.engine import CPU_ARGUMENTS
 
 HEALTH_CHECK_TIMEOUT_S = 60.0  # a loaded engine may take long to answer; at Ray's 10 s loaded replicas are killed (ray#54070)
 
 
 def engine_arguments(spec: EndpointSpec) -> dict[str, Any]:
     """vLLM's engine arguments for ``spec``, as ``LLMConfig.engine_kwargs`` takes them."""
-    arguments: dict[str, Any] = dict(cpu.ENGINE_ARGUMENTS) if spec.hardware == "cpu" else {}
+    arguments: dict[str, Any] = dict(CPU_ARGUMENTS) if spec.hardware == "cpu" else {}
     arguments |= {"tensor_parallel_size": spec.tensor_parallel_size, "max_num_seqs": spec.max_num_seqs, **spec.engine}
     if spec.max_model_len is not None:
         arguments["max_model_len"] = spec.max_model_len

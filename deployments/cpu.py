@@ -1,30 +1,12 @@
-"""What vLLM needs on a CPU: preloaded allocators, eager mode, float32, and the machine it takes."""
+"""What endpoints on a CPU take: their processes' environment, and how large a machine."""
 
-import importlib.util
 import os
-from pathlib import Path
-from typing import Any
 
-_TCMALLOC = "libtcmalloc_minimal.so.4"
-_LIBRARY_FOLDERS = ("/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64")
+from drafter.engine import preloads
+
 MIN_CORES = 2
 ENDPOINT_GIB = 4.0  # the engine's three processes, float32 SmolLM2-135M and 1 GiB of KV cache
 EVERYTHING_ELSE_GIB = 3.0  # Ray, the gateway, the endpoint manager
-
-# Eager mode starts in 40 s instead of 300 s at the same speed; float32 beats bfloat16 from batch 2 up on AVX2.
-# The KV cache is given in bytes: vLLM would otherwise take nine tenths of the machine for one engine.
-ENGINE_ARGUMENTS: dict[str, Any] = {"dtype": "float32", "enforce_eager": True, "kv_cache_memory_bytes": 2**30}
-
-
-def preloads() -> list[str]:
-    """Shared libraries to preload, those that are installed: vLLM warns of a heavy loss without them."""
-    found = [str(path) for folder in _LIBRARY_FOLDERS if (path := Path(folder) / _TCMALLOC).exists()][:1]
-    # torch's site-packages is <prefix>/lib/pythonX.Y/site-packages; intel-openmp installs <prefix>/lib/libiomp5.so.
-    torch = importlib.util.find_spec("torch")
-    if torch and torch.origin:
-        openmp = Path(torch.origin).parents[3] / "libiomp5.so"
-        found += [str(openmp)] if openmp.exists() else []
-    return found
 
 
 def environment() -> dict[str, str]:

@@ -4,7 +4,8 @@ from typing import Any, ClassVar
 
 from vllm.v1.metrics.loggers import StatLoggerBase
 
-from deployments.figures import Acceptance, EngineFigures
+from deployments.figures import EngineFigures
+from drafter.acceptance import Acceptance
 
 
 class FiguresLogger(StatLoggerBase):

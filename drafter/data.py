@@ -24,17 +24,18 @@ class Generation(BaseModel):
     finish: Literal["stop", "length"] = Field(description="Why the answer ended.")
     source: str = Field(default="", description="Where the prompt came from.")
     temperature: float = Field(default=0.0, description="The temperature the answer was sampled at.")
+    where: str = Field(default="", exclude=True, description="File and row it was read from.")
 
     @property
     def token_ids(self) -> tuple[int, ...]:
         return self.prompt_ids + self.response_ids
 
-    def loss_mask(self) -> list[int]:
+    def loss_mask(self, prompt_too: bool = False) -> list[int]:
         """1 for every token after which a draft is worth learning: the answer, without an end token."""
         answer = [1] * len(self.response_ids)
         if self.finish == "stop":
             answer[-1] = 0
-        return [0] * len(self.prompt_ids) + answer
+        return [int(prompt_too)] * len(self.prompt_ids) + answer
 
 
 class DataError(ValueError):
@@ -58,9 +59,9 @@ def read_generations(path: Path, vocab_size: int, max_tokens: int = 8192) -> Ite
             ids = generation.token_ids
             if len(ids) > max_tokens:
                 raise DataError(f"{path.name} row {row}: {len(ids)} tokens, the limit is {max_tokens}")
-            if wrong := next((token for token in ids if not 0 <= token < vocab_size), None):
-                raise DataError(f"{path.name} row {row}: token id {wrong} is outside the target's vocabulary of {vocab_size}")
-            yield generation
+            if wrong := [token for token in ids if not 0 <= token < vocab_size]:
+                raise DataError(f"{path.name} row {row}: token id {wrong[0]} is outside the target's vocabulary of {vocab_size}")
+            yield generation.model_copy(update={"where": f"{path.name} row {row}"})
 
 
 def split_held_out(generations: Iterable[Generation], percent: int = 5) -> tuple[list[Generation], list[Generation]]:

@@ -1,33 +1,31 @@
-"""Acceptance of a head over held-out prompts, through the same vLLM that serves."""
+"""Acceptance of heads by task and K, through the same vLLM that serves."""
 
+import csv
 import json
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from drafter.data import Generation
+from drafter.acceptance import Acceptance
+from drafter.engine import offline_engine
+
+Prompts = Mapping[str, Sequence[tuple[int, ...]]]
 
 
-class HeadAcceptance(BaseModel):
-    """What a head's draft tokens were worth at one K."""
+class Measured(BaseModel):
+    """What one head's drafts were worth on one task at one K."""
 
     model_config = ConfigDict(frozen=True)
 
-    head: str = Field(description="The head's folder.")
+    head: str = Field(description="The head's folder name.")
     k: int = Field(description="Draft tokens a step.")
-    drafts: int = Field(description="Verification passes.")
-    accepted: tuple[int, ...] = Field(description="Draft tokens accepted, by position.")
-
-    @property
-    def length(self) -> float:
-        """Acceptance length: tokens a verification pass yields on average, the bonus token included."""
-        return 1 + sum(self.accepted) / self.drafts
-
-    @property
-    def rates(self) -> list[float]:
-        """Share of passes in which each position was accepted."""
-        return [count / self.drafts for count in self.accepted]
+    task: str = Field(description="The task.")
+    acceptance: Acceptance = Field(description="Draft tokens proposed and accepted.")
+    tokens: int = Field(description="Output tokens.")
+    seconds: float = Field(description="Wall clock of the task's decoding.")
 
 
 def speculative_config(head: Path, k: int) -> dict[str, object]:
@@ -37,19 +35,65 @@ def speculative_config(head: Path, k: int) -> dict[str, object]:
     return {"model": str(head), "method": "eagle3", "num_speculative_tokens": k, **({"parallel_drafting": True} if parallel else {})}
 
 
-def evaluate_head(target: Path, head: Path, k: int, prompts: Sequence[Generation], max_tokens: int = 128) -> HeadAcceptance:
-    """Decode ``prompts`` greedily with the head and count what is accepted. Starts an engine: one call a process."""
-    import torch
-    from vllm import LLM, SamplingParams
+def evaluate_head(target: Path, head: Path, k: int, prompts: Prompts, max_tokens: int = 128, **arguments: Any) -> list[Measured]:
+    """Decode each task's prompts greedily with the head and count what is accepted. Starts an engine:
+    call it through ``in_engine_process``.
 
-    cpu = {} if torch.cuda.is_available() else {"dtype": "float32", "enforce_eager": True, "kv_cache_memory_bytes": 2**30}
-    engine = LLM(str(target), speculative_config=speculative_config(head, k), max_num_seqs=16, max_model_len=2048, disable_log_stats=False, **cpu)
-    sampling = SamplingParams(temperature=0, max_tokens=max_tokens)
-    engine.generate([{"prompt_token_ids": list(prompt.prompt_ids)} for prompt in prompts], sampling)
-    metrics = {metric.name: metric for metric in engine.get_metrics()}
-    return HeadAcceptance(
-        head=head.name,
-        k=k,
-        drafts=metrics["vllm:spec_decode_num_drafts"].value,
-        accepted=tuple(metrics["vllm:spec_decode_num_accepted_tokens_per_pos"].values),
+    Args:
+        target: the target's folder.
+        head: the head's folder.
+        k: draft tokens a step.
+        prompts: token ids of the prompts, by task.
+        max_tokens: longest answer.
+        arguments: further engine arguments.
+    """
+    from vllm import SamplingParams
+
+    engine = offline_engine(
+        target, speculative_config=speculative_config(head, k), max_num_seqs=32, max_model_len=2048, disable_log_stats=False, **arguments
     )
+    sampling = SamplingParams(temperature=0, max_tokens=max_tokens)
+    measured, before = [], Acceptance()
+    for task, of_task in prompts.items():
+        started = time.monotonic()
+        fitting = [{"prompt_token_ids": list(ids)} for ids in of_task if len(ids) + max_tokens < 2048]
+        outputs = engine.generate(fitting, sampling, use_tqdm=False)
+        metrics = {metric.name: metric for metric in engine.get_metrics()}
+        now = Acceptance(
+            drafts=metrics["vllm:spec_decode_num_drafts"].value,
+            draft_tokens=metrics["vllm:spec_decode_num_draft_tokens"].value,
+            accepted=tuple(metrics["vllm:spec_decode_num_accepted_tokens_per_pos"].values),
+        )
+        tokens = sum(len(output.outputs[0].token_ids) for output in outputs)
+        measured.append(Measured(head=head.name, k=k, task=task, acceptance=now.since(before), tokens=tokens, seconds=time.monotonic() - started))
+        before = now
+    return measured
+
+
+def write_csv(path: Path, measured: Sequence[Measured]) -> None:
+    """One line a head, K and task: acceptance length, then the acceptance rate of each draft position."""
+    deepest = max(one.k for one in measured)
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["head", "k", "task", "length", "drafts", "tokens", "seconds", *(f"rate_{position + 1}" for position in range(deepest))])
+        for one in measured:
+            rates = [f"{rate:.4f}" for rate in one.acceptance.rates]
+            writer.writerow(
+                [one.head, one.k, one.task, f"{one.acceptance.length:.4f}", one.acceptance.drafts, one.tokens, f"{one.seconds:.1f}", *rates]
+            )
+
+
+def draw(path: Path, measured: Sequence[Measured]) -> None:
+    """Acceptance length against K, one panel a task, one line a head."""
+    from matplotlib.figure import Figure
+
+    tasks = list(dict.fromkeys(one.task for one in measured))
+    figure = Figure(figsize=(3.2 * len(tasks), 3.2), layout="constrained")
+    for axes, task in zip(figure.subplots(1, len(tasks), sharey=True, squeeze=False)[0], tasks, strict=True):
+        for head in dict.fromkeys(one.head for one in measured):
+            points = sorted((one.k, one.acceptance.length) for one in measured if (one.head, one.task) == (head, task))
+            axes.plot(*zip(*points, strict=True), marker="o", label=head)
+        axes.set(title=task, xlabel="K", xticks=sorted({one.k for one in measured}))
+    figure.axes[0].set_ylabel("acceptance length")
+    figure.axes[0].legend(fontsize="x-small")
+    figure.savefig(path, dpi=110)

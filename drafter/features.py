@@ -16,9 +16,10 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from transformers import AutoModelForCausalLM
 
-from drafter.data import Generation
+from drafter.data import DataError, Generation
 
 SHARD = 64
+SURPRISE_LIMIT = 6.0  # nats a token; the target's own answers are below 2, another tokenizer's above 8
 
 
 class Features(NamedTuple):
@@ -29,42 +30,73 @@ class Features(NamedTuple):
 
 
 class FeatureStore:
-    """Features of a fixed list of samples, in safetensors shards under ``folder``."""
+    """Features of a list of samples, in safetensors shards under ``folder``.
+
+    A shard is named after what is in it, so that data added later leaves the shards of the earlier data good.
+    """
 
     def __init__(self, folder: Path, samples: Sequence[Generation], target: Path, layer_ids: Sequence[int]) -> None:
-        identity = json.dumps([[s.token_ids for s in samples], str(target.name), list(layer_ids)])
-        self._folder = folder / hashlib.sha256(identity.encode()).hexdigest()[:16]
+        self._folder = folder
         self._samples = samples
         self._target = target
         self._layer_ids = tuple(layer_ids)
-
-    def _shard(self, index: int) -> Path:
-        return self._folder / f"{index // SHARD:05d}.safetensors"
+        made_by = f"{target_fingerprint(target)} {self._layer_ids}"
+        self._shards = [
+            folder
+            / f"{hashlib.sha256(json.dumps([made_by, *(s.token_ids for s in samples[start : start + SHARD])]).encode()).hexdigest()[:24]}.safetensors"
+            for start in range(0, len(samples), SHARD)
+        ]
 
     def compute(self) -> None:
-        """Run the target over every sample whose shard is missing; killed half-way, the next call goes on."""
-        starts = [start for start in range(0, len(self._samples), SHARD) if not self._shard(start).exists()]
-        if not starts:
+        """Run the target over every sample whose shard is missing; killed half-way, the next call goes on.
+
+        Raises:
+            DataError: an answer is nothing this target would write.
+        """
+        missing = [(index * SHARD, path) for index, path in enumerate(self._shards) if not path.exists()]
+        if not missing:
             return
         self._folder.mkdir(parents=True, exist_ok=True)
         device = "cuda" if torch.cuda.is_available() else "cpu"
         model = AutoModelForCausalLM.from_pretrained(self._target, dtype=torch.float32).to(device).eval()
         before_norm: list[torch.Tensor] = []
         model.model.norm.register_forward_pre_hook(lambda _, inputs: before_norm.append(inputs[0]))
-        for start in track(starts, description="target features"):
+        for start, path in track(missing, description="target features"):
             tensors: dict[str, torch.Tensor] = {}
-            for index in range(start, min(start + SHARD, len(self._samples))):
+            for place, sample in enumerate(self._samples[start : start + SHARD]):
                 before_norm.clear()
-                ids = torch.tensor([self._samples[index].token_ids], device=device)
+                ids = torch.tensor([sample.token_ids], device=device)
                 with torch.inference_mode():
                     states = model.model(ids, output_hidden_states=True).hidden_states
+                    if place == 0:
+                        _refuse_strange(sample, model.lm_head(states[-1]))
                 captured = torch.cat([states[layer][0] for layer in self._layer_ids], dim=-1)
-                tensors[f"hidden.{index}"] = captured.to(torch.bfloat16).cpu().contiguous()
-                tensors[f"last.{index}"] = before_norm[0][0].to(torch.bfloat16).cpu().contiguous()
-            partial = self._shard(start).with_suffix(".partial")
+                tensors[f"hidden.{place}"] = captured.to(torch.bfloat16).cpu().contiguous()
+                tensors[f"last.{place}"] = before_norm[0][0].to(torch.bfloat16).cpu().contiguous()
+            partial = path.with_suffix(".partial")
             save_file(tensors, partial)
-            partial.rename(self._shard(start))
+            partial.rename(path)
 
     def __getitem__(self, index: int) -> Features:
-        with safe_open(self._shard(index), framework="pt") as shard:
-            return Features(shard.get_tensor(f"hidden.{index}"), shard.get_tensor(f"last.{index}"))
+        shard, place = divmod(index, SHARD)
+        with safe_open(self._shards[shard], framework="pt") as file:
+            return Features(file.get_tensor(f"hidden.{place}"), file.get_tensor(f"last.{place}"))
+
+
+def target_fingerprint(target: Path) -> str:
+    """A hash of the target's weights, by their headers and sizes."""
+    digest = hashlib.sha256()
+    for file in sorted(target.glob("*.safetensors")):
+        with file.open("rb") as weights:
+            digest.update(f"{file.name} {file.stat().st_size}".encode() + weights.read(2**20))
+    return digest.hexdigest()[:16]
+
+
+def _refuse_strange(sample: Generation, logits: torch.Tensor) -> None:
+    answer = torch.tensor(sample.response_ids, device=logits.device)
+    surprise = torch.nn.functional.cross_entropy(logits[0, len(sample.prompt_ids) - 1 : -1], answer).item()
+    if surprise > SURPRISE_LIMIT:
+        raise DataError(
+            f"{sample.where}: the target would not write this answer ({surprise:.1f} nats a token): "
+            "it comes from another target, or its ids from another tokenizer"
+        )

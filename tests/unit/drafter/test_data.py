@@ -19,6 +19,8 @@ def test_rows_are_read_and_the_end_token_teaches_nothing(tmp_path):
     assert generation.token_ids == (1, 5, 7, 7, 2)
     assert generation.loss_mask() == [0, 0, 1, 1, 0]
     assert Generation(**row(finish="length")).loss_mask() == [0, 0, 1, 1, 1]
+    assert generation.loss_mask(prompt_too=True) == [1, 1, 1, 1, 0]
+    assert generation.where == "d.jsonl row 1"
 
 
 @pytest.mark.parametrize(
