@@ -40,13 +40,13 @@ def quantize_target(target: Path, folder: Path, scheme: Scheme) -> Path:
     apply_quantization_config(model, QuantizationConfig(config_groups={"group_0": scheme_of(scheme)}, ignore=["lm_head"]))
     modules: Iterable[Any] = model.modules()
     for module in modules:
-        if is_module_quantized(module) and isinstance(module, torch.nn.Linear):
+        if is_module_quantized(module):
             args: QuantizationArgs = module.quantization_scheme.weights
             rows = module.weight.shape[0]
             groups = module.weight.data.reshape(rows, -1, args.group_size or module.weight.shape[1])
             scale, _ = calculate_qparams(groups.amin(-1), groups.amax(-1), args)
             module.weight_scale.data.copy_(scale.reshape(module.weight_scale.shape))
-    compressor = ModelCompressor.from_pretrained_model(model)
+    compressor: Any = ModelCompressor.from_pretrained_model(model)
     compressor.compress_model(model)
     model.save_pretrained(folder)
     compressor.update_config(str(folder))
