@@ -1,7 +1,5 @@
 """``peagle drafter``: make a head from the target's own answers, measure it, and write the folder vLLM reads."""
 
-import os
-import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -78,6 +76,7 @@ def train(
     method: Annotated[Literal["p_eagle", "eagle3"], typer.Option(help="Kind of head.")] = "p_eagle",
     layers: Annotated[int, typer.Option(help="Transformer layers of the head, 1 to 4.")] = 2,
     depth: Annotated[int, typer.Option(help="Draft positions trained (K_train).")] = 8,
+    capture: Annotated[list[int] | None, typer.Option(help="Target layer whose input the head sees; give three. Default: 2, L/2, L-1.")] = None,
     draft_vocab: Annotated[int, typer.Option(help="The most frequent tokens the head can draft.")] = 8064,
     embedding: Annotated[Literal["frozen", "trained"], typer.Option(help="frozen: the target's; trained: the head's own.")] = "frozen",
     start: Annotated[Literal["target", "random"], typer.Option(help="First weights: the target's last layers, or random.")] = "target",
@@ -95,23 +94,25 @@ def train(
 ) -> None:
     """Train a head; the same command after a kill goes on from the last checkpoint."""
     import torch
-
-    several = processes or torch.cuda.device_count()
-    if several > 1 and "LOCAL_RANK" not in os.environ:
-        launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={several}", "-m", "drafter.cli"]
-        os.execv(sys.executable, [*launcher, *sys.argv[sys.argv.index("train") :]])  # noqa: S606
+    from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
     from drafter.head import HeadConfig
     from drafter.recipe import TrainingConfig
     from drafter.train import train as train_head
 
     try:
-        head = HeadConfig(method=method, layers=layers, depth=depth, draft_vocab_size=draft_vocab, embedding=embedding, start=start)
+        head = HeadConfig(method=method, layers=layers, depth=depth, draft_vocab_size=draft_vocab, embedding=embedding, start=start,
+                          layer_ids=tuple(capture or ()))  # fmt: skip
         config = TrainingConfig(
             head=head, start_from=start_from, loss_on=loss_on, optimizer=optimizer, steps=steps, batch=batch,
             learning_rate=learning_rate, matrix_rate=matrix_rate, partition=partition, precision=precision, seed=seed,
         )  # fmt: skip
-        checkpoint = train_head(config, data, _target(target), run, peagle_home() / "features")
+        work = (config, data, _target(target), run, peagle_home() / "features")
+        if (several := processes or torch.cuda.device_count()) > 1:
+            alone = LaunchConfig(1, 1, several, rdzv_backend="c10d", rdzv_endpoint="localhost:0")
+            checkpoint = elastic_launch(alone, train_head)(*work)[0]
+        else:
+            checkpoint = train_head(*work)
     except ValueError as error:
         raise _refuse(error) from None
     console.print(f"trained: {checkpoint}")
