@@ -1,5 +1,6 @@
 """An endpoint as a client sees it, and what has to be done next to bring Serve to what is registered."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
 from itertools import takewhile
@@ -7,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from deployments.spec import EndpointSpec
+from deployments.spec import EndpointSpec, application_name
 
 _TRACEBACK = ("Traceback", "File ", "ray::", "The above exception", "During handling", "For further information", "^")
 
@@ -22,14 +23,30 @@ class Status(StrEnum):
     DELETING = "Deleting"
 
 
+class Successor(BaseModel):
+    """What an endpoint is being updated to: it starts beside what serves, and takes over once it is in service."""
+
+    model_config = ConfigDict(frozen=True)
+
+    spec: EndpointSpec = Field(description="What is to run.")
+    version: int = Field(description="Version of its Serve application.")
+    config: str | None = Field(default=None, description="SageMaker endpoint config it comes from.")
+    variant: str = Field(default="AllTraffic", description="Name of its production variant.")
+    deployed: bool = Field(default=False, description="Whether Serve was given this spec.")
+
+
 class Endpoint(BaseModel):
     """A registered endpoint."""
 
     model_config = ConfigDict(frozen=True)
 
-    spec: EndpointSpec = Field(description="What is to run.")
+    spec: EndpointSpec = Field(description="What serves, or is to.")
+    version: int = Field(default=0, description="Version of the Serve application that serves; each update is one more.")
+    successor: Successor | None = Field(default=None, description="What it is being updated to.")
+    config: str | None = Field(default=None, description="SageMaker endpoint config it comes from.")
+    variant: str = Field(default="AllTraffic", description="Name of its production variant; SageMaker's own default.")
     status: Status = Field(default=Status.CREATING, description="State.")
-    failure_reason: str | None = Field(default=None, description="Why it failed.")
+    failure_reason: str | None = Field(default=None, description="Why it, or its last update, failed.")
     deployed: bool = Field(default=False, description="Whether Serve was given this spec.")
     declared: bool = Field(default=False, description="Whether it comes from the application's own arguments.")
     created: datetime = Field(default_factory=lambda: datetime.now(UTC), description="When it was created.")
@@ -39,57 +56,124 @@ class Endpoint(BaseModel):
     def name(self) -> str:
         return self.spec.name
 
+    @property
+    def application(self) -> str:
+        """The Serve application that serves."""
+        return application_name(self.name, self.version)
+
+    def updated_to(self, spec: EndpointSpec, config: str | None = None, variant: str = "AllTraffic") -> "Endpoint":
+        """This endpoint, being updated: what serves goes on until the successor is in service."""
+        following = Successor(spec=spec, version=self.version + 1, config=config, variant=variant)
+        if self.status is Status.FAILED:  # nothing serves
+            return self.model_copy(update={**dict(following), "successor": None}).into(Status.CREATING)
+        return self.model_copy(update={"successor": following}).into(Status.UPDATING)
+
+    def scaled_to(self, spec: EndpointSpec) -> "Endpoint":
+        """This endpoint with other replicas: the same application is given to Serve again."""
+        return self.model_copy(update={"spec": spec, "deployed": False}).into(Status.UPDATING)
+
+    def succeeded(self) -> "Endpoint":
+        """This endpoint after its successor took over."""
+        if self.successor is None:
+            return self.into(Status.IN_SERVICE)
+        return self.model_copy(update={**dict(self.successor), "deployed": True, "successor": None}).into(Status.IN_SERVICE)
+
+    def rolled_back(self, reason: str) -> "Endpoint":
+        """This endpoint after its update failed: what served goes on serving, under a version no failed one had."""
+        return self.model_copy(update={"successor": None}).into(Status.IN_SERVICE, f"the update failed and was rolled back: {reason}")
+
     def into(self, status: Status, reason: str | None = None) -> "Endpoint":
         """This endpoint in another state."""
         return self.model_copy(update={"status": status, "failure_reason": reason, "modified": datetime.now(UTC)})
+
+
+Kind = Literal["exists", "not_found", "not_ready", "invalid", "busy", "lost"]
 
 
 class EndpointError(Exception):
     """A request about endpoints that cannot be met.
 
     Args:
-        kind: ``exists``, ``not_found``, ``not_ready`` or ``invalid``.
+        kind: ``exists``, ``not_found``, ``not_ready``, ``invalid``, ``busy`` (as much waits as may) or ``lost`` (it failed while answering).
         message: what is wrong and what would do.
         parameter: the field at fault.
     """
 
-    def __init__(self, kind: Literal["exists", "not_found", "not_ready", "invalid"], message: str, parameter: str | None = None) -> None:
+    def __init__(self, kind: Kind, message: str, parameter: str | None = None) -> None:
         super().__init__(kind, message, parameter)
         self.kind, self.message, self.parameter = kind, message, parameter
 
+    @property
+    def retry_after(self) -> int | None:
+        """Seconds after which trying again may help."""
+        return {"not_ready": 5, "busy": 1, "lost": 5}.get(self.kind)
+
+
+class Application(NamedTuple):
+    """Serve's word for one application: its status, and its message about it."""
+
+    status: str
+    message: str = ""
+
 
 class Step(NamedTuple):
-    """What to do next about an endpoint: a new state, and something to do to its Serve application."""
+    """What to do next about an endpoint: what to register, a Serve application to deploy, others to delete."""
 
-    status: Status | None
-    action: Literal["deploy", "delete", "forget"] | None = None
-    reason: str | None = None
+    endpoint: Endpoint | None
+    deploy: int | None = None
+    delete: tuple[int, ...] = ()
 
 
-def next_step(endpoint: Endpoint, application: str | None, message: str) -> Step:
-    """Compare a registered endpoint with Serve's word for its application.
+def next_step(endpoint: Endpoint, applications: Mapping[int, Application]) -> Step:
+    """Compare a registered endpoint with Serve's word for its applications.
 
     Args:
         endpoint: what is registered.
-        application: Serve's application status, None when there is no such application.
-        message: Serve's message about it.
+        applications: the endpoint's Serve applications, by version.
+
+    Returns:
+        The step; its endpoint is None once nothing is left of a deleted one.
     """
+    serving, successor = applications.get(endpoint.version), endpoint.successor
+    wanted = {endpoint.version, *([successor.version] if successor else [])}
+    if endpoint.status in (Status.DELETING, Status.FAILED):
+        wanted = set()
+    unwanted = tuple(version for version, one in applications.items() if version not in wanted and one.status != "DELETING")
     match endpoint.status:
         case Status.DELETING:
-            return Step(None, "forget") if application is None else Step(None, None if application == "DELETING" else "delete")
+            return Step(endpoint if applications else None, delete=unwanted)
         case Status.FAILED:
-            return Step(None, "delete" if application not in (None, "DELETING") else None)
-        case Status.CREATING | Status.UPDATING:
-            if application is None or not endpoint.deployed:
-                return Step(None, "deploy")
-            if application == "RUNNING":
-                return Step(Status.IN_SERVICE)
-            if application == "DEPLOY_FAILED":
-                return Step(Status.FAILED, "delete", failure_reason(message))
+            return Step(endpoint, delete=unwanted)
         case Status.IN_SERVICE:
-            if application is None:  # Ray or Serve was restarted
-                return Step(Status.CREATING, "deploy")
-    return Step(None)
+            if serving is None:  # Ray or Serve was restarted
+                return Step(endpoint.into(Status.CREATING), deploy=endpoint.version, delete=unwanted)
+        case Status.UPDATING if successor is not None:
+            if serving is None:  # restarted in the middle of an update: first what served
+                return Step(endpoint, deploy=endpoint.version, delete=unwanted)
+            step = _start(successor.deployed, applications.get(successor.version))
+            if step == "deploy":
+                return Step(endpoint, deploy=successor.version, delete=unwanted)
+            if step == "running":
+                return Step(endpoint.succeeded(), delete=unwanted)  # what served goes a pass later, when every gateway knows
+            if step == "failed":
+                return Step(endpoint.rolled_back(failure_reason(applications[successor.version].message)), delete=(*unwanted, successor.version))
+        case Status.CREATING | Status.UPDATING:
+            step = _start(endpoint.deployed, serving)
+            if step == "deploy":
+                return Step(endpoint, deploy=endpoint.version, delete=unwanted)
+            if step == "running":
+                return Step(endpoint.into(Status.IN_SERVICE), delete=unwanted)
+            if step == "failed" and serving:
+                return Step(endpoint.into(Status.FAILED, failure_reason(serving.message)), delete=(*unwanted, endpoint.version))
+    return Step(endpoint, delete=unwanted)
+
+
+def _start(deployed: bool, application: Application | None) -> Literal["deploy", "running", "failed", "waiting"]:
+    if application is None or (not deployed and application.status != "DELETING"):
+        return "deploy"
+    if application.status == "RUNNING":
+        return "running"
+    return "failed" if application.status == "DEPLOY_FAILED" else "waiting"
 
 
 def failure_reason(message: str) -> str:

@@ -16,8 +16,10 @@ from ray.serve.handle import DeploymentHandle
 
 from app.catalog import CatalogError, DeployRequest, load_cards
 from app.endpoint import Endpoint, EndpointError, Status
-from app.errors import endpoint_error_response, error_response, validation_error_response
-from deployments.spec import application_name
+from app.errors import endpoint_error_response, error_event, error_response, validation_error_response
+from app.sagemaker import runtime
+from app.sagemaker.api import JSON11, ApiError, json11_error
+from deployments.answer import AnswerStart
 from deployments.speculation import SpeculationError
 
 VIEW_S = 0.5  # how old a gateway's view of the endpoints may be
@@ -41,15 +43,27 @@ async def _json(request: Request) -> dict[str, Any]:
     return body
 
 
-async def _events(stream: Any) -> AsyncIterator[str]:
+async def _parts(stream: Any, name: str) -> AsyncIterator[str]:
+    """An answer's text as it comes.
+
+    Raises:
+        EndpointError: the endpoint failed while answering.
+    """
     try:
-        async for event in stream:
-            yield event
+        async for part in stream:
+            yield part
     except _LOST as error:
-        message = f"the endpoint failed while answering: {type(error).__name__}"
-        yield f"data: {json.dumps({'error': {'message': message, 'type': 'server_error', 'param': None, 'code': 503}})}\n\n"
+        raise EndpointError("lost", f"endpoint {name!r} failed while answering: {type(error).__name__}") from None
     finally:
         stream.cancel()  # does nothing to a stream that has ended; stops the generation when the client went away
+
+
+async def _events(parts: AsyncIterator[str]) -> AsyncIterator[str]:
+    try:
+        async for part in parts:
+            yield part
+    except EndpointError as error:
+        yield error_event(error)
 
 
 def _model(endpoint: Endpoint) -> dict[str, Any]:
@@ -72,7 +86,12 @@ class Gateway:
             self._viewed = time.monotonic()
         return self._view
 
-    async def _worker(self, name: Any) -> DeploymentHandle:
+    async def _serving(self, name: Any) -> Endpoint:
+        """The endpoint called ``name``, which can answer.
+
+        Raises:
+            EndpointError: there is none, or it is not in service.
+        """
         if not isinstance(name, str) or not name:
             raise EndpointError("invalid", "model: name the endpoint to answer, a string", "model")
         endpoint = (await self._endpoints()).get(name)
@@ -84,32 +103,45 @@ class Gateway:
         if endpoint.status not in _ANSWERING:
             why = f": {endpoint.failure_reason}" if endpoint.failure_reason else ""
             raise EndpointError("not_ready", f"model: endpoint {name!r} is {endpoint.status}{why}", "model")
+        return endpoint
+
+    async def _worker(self, name: Any) -> DeploymentHandle:
+        endpoint = await self._serving(name)
         try:
-            return serve.get_app_handle(application_name(name))
-        except RayServeException:  # deleted since the view was taken
+            return serve.get_app_handle(endpoint.application)
+        except RayServeException:  # deleted, or updated, since the view was taken
+            now = (await self._endpoints(fresh=True)).get(name)
+            if now is not None and now.application != endpoint.application:
+                return serve.get_app_handle(now.application)
             raise EndpointError("not_found", f"model: endpoint {name!r} does not exist any more", "model") from None
 
-    async def _answer(self, task: str, request: Request) -> Response:
-        try:
-            body = await _json(request)
-            worker = await self._worker(body.get("model"))
-        except EndpointError as error:
-            return endpoint_error_response(error)
+    async def _open(self, task: str, body: dict[str, Any]) -> tuple[AnswerStart, AsyncIterator[str]]:
+        """Send a request to its endpoint; how the answer starts, and its text to come.
+
+        Raises:
+            EndpointError: there is no such endpoint, it has too many requests waiting, or it failed.
+        """
+        worker = await self._worker(body.get("model"))
         stream = worker.options(stream=True).answer.remote(task, body)
         try:
             start = await anext(stream)
-            if start.streaming:
-                return StreamingResponse(_events(stream), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
-            return Response(await anext(stream), start.status, media_type="application/json")
         except BackPressureError:
-            return error_response(
-                429, f"endpoint {body['model']!r} has as many requests waiting as it takes; try again", headers={"Retry-After": "1"}
-            )
+            raise EndpointError("busy", f"endpoint {body['model']!r} has as many requests waiting as it takes; try again") from None
         except _LOST as error:
-            return error_response(503, f"endpoint {body['model']!r} failed while answering: {type(error).__name__}", headers={"Retry-After": "5"})
+            raise EndpointError("lost", f"endpoint {body['model']!r} failed while answering: {type(error).__name__}") from None
         except asyncio.CancelledError:  # the client went away
             stream.cancel()
             raise
+        return start, _parts(stream, body["model"])
+
+    async def _answer(self, task: str, request: Request) -> Response:
+        try:
+            start, parts = await self._open(task, await _json(request))
+            if start.streaming:
+                return StreamingResponse(_events(parts), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+            return Response("".join([part async for part in parts]), start.status, media_type="application/json")
+        except EndpointError as error:
+            return endpoint_error_response(error)
 
     @api.post("/v1/chat/completions")
     async def chat_completions(self, request: Request) -> Response:
@@ -195,3 +227,50 @@ class Gateway:
         except EndpointError as error:
             return endpoint_error_response(error)
         return JSONResponse(figures.model_dump())
+
+    @api.post("/")
+    async def control_plane(self, request: Request) -> Response:
+        """SageMaker's control plane and Application Auto Scaling, JSON 1.1; ``X-Amz-Target`` names the operation."""
+        try:
+            body = json.loads(await request.body() or b"{}")
+            if not isinstance(body, dict):
+                raise ValueError("not an object")
+            answer = await self._manager.sagemaker.remote(request.headers.get("x-amz-target", ""), body)
+        except ValueError as error:
+            return json11_error(ApiError("SerializationException", f"the body is not a JSON object: {error}"))
+        except ApiError as error:
+            return json11_error(error)
+        self._viewed = 0.0
+        return JSONResponse(answer, media_type=JSON11)
+
+    async def _invoked(self, name: str, request: Request) -> tuple[AnswerStart, AsyncIterator[str], dict[str, str]]:
+        task, body = runtime.payload(await request.body(), request.headers, name)
+        endpoint = await self._serving(name)
+        runtime.check_variant(request.headers, endpoint.variant)
+        start, parts = await self._open(task, body)
+        return start, parts, runtime.answer_headers(request.headers, endpoint.variant)
+
+    @api.post("/endpoints/{name}/invocations")
+    async def invoke(self, name: str, request: Request) -> Response:
+        """SageMaker Runtime's InvokeEndpoint."""
+        try:
+            return await runtime.whole(*await self._invoked(name, request))
+        except EndpointError as error:
+            return runtime.error(error)
+
+    @api.post("/endpoints/{name}/invocations-response-stream")
+    async def invoke_with_response_stream(self, name: str, request: Request) -> Response:
+        """SageMaker Runtime's InvokeEndpointWithResponseStream."""
+        try:
+            return await runtime.streamed(*await self._invoked(name, request))
+        except EndpointError as error:
+            return runtime.error(error)
+
+    @api.get("/endpoints/{name}/ping")
+    async def ping(self, name: str) -> Response:
+        """200 while the endpoint is in service, as a SageMaker container's own ``/ping``."""
+        try:
+            await self._worker(name)
+        except EndpointError as error:
+            return runtime.error(error)
+        return Response(status_code=200)

@@ -2,17 +2,22 @@
 
 import asyncio
 import logging
+from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import ray
 from ray import serve
 from ray.serve import RunTarget
+from ray.serve.schema import ApplicationStatusOverview
 
-from app.endpoint import Endpoint, EndpointError, Status, next_step
+from app.endpoint import Application, Endpoint, EndpointError, Status, Step, next_step
 from app.preflight import preflight
 from app.registry import Registry
+from app.sagemaker import control_plane
 from deployments.builder import build_application
-from deployments.spec import EndpointSpec
+from deployments.spec import EndpointSpec, application_name, application_version
 
 logger = logging.getLogger("ray.serve")
 RECONCILE_S = 0.5
@@ -44,7 +49,8 @@ class EndpointManager:
             known = self._registry.get(spec.name)
             if known is None or known.spec != spec or known.status is Status.FAILED:
                 serving = known is not None and known.status is Status.IN_SERVICE
-                self._registry.put(Endpoint(spec=spec, declared=True, status=Status.UPDATING if serving else Status.CREATING))
+                declared = known.updated_to(spec) if known and serving else Endpoint(spec=spec, version=known.version + 1 if known else 0)
+                self._registry.put(declared.model_copy(update={"declared": True}))
 
     async def create(self, spec: EndpointSpec) -> Endpoint:
         """Register an endpoint; it is deployed in the background.
@@ -80,6 +86,14 @@ class EndpointManager:
         endpoint = await self.describe(name)
         return endpoint if endpoint.status is Status.DELETING else self._registry.put(endpoint.into(Status.DELETING))
 
+    async def sagemaker(self, target: str, request: dict[str, Any]) -> dict[str, Any]:
+        """One operation of SageMaker's control plane.
+
+        Raises:
+            ApiError: it cannot be carried out.
+        """
+        return control_plane.call(self._registry, target, request)
+
     async def check_health(self) -> None:
         """Serve's health check: the reconciling loop must be alive."""
         if self._loop.done():
@@ -96,42 +110,64 @@ class EndpointManager:
     async def _reconcile(self) -> None:
         # Serve's word is older than what happened while it was asked: leave alone what was being deployed then.
         busy = set(self._deploying)
-        applications = (await asyncio.to_thread(serve.status)).applications
-        for name in [endpoint.name for endpoint in self._registry.all()]:
+        applications = _by_endpoint((await asyncio.to_thread(serve.status)).applications)
+        for name in {endpoint.name for endpoint in self._registry.all()} | set(applications):
             endpoint = self._registry.get(name)  # anew, since awaiting below lets clients create and delete
-            if endpoint is None or name in busy or name in self._deploying:
+            if name in busy or name in self._deploying:
                 continue
-            application = applications.get(endpoint.spec.application)
-            messages = [deployment.message for deployment in application.deployments.values()] if application else []
-            step = next_step(endpoint, application.status.value if application else None, "\n".join(messages))
-            if step.status is not None and step.status is not endpoint.status:
-                endpoint = self._registry.put(endpoint.into(step.status, step.reason))
-                logger.info("endpoint %s is %s%s", endpoint.name, step.status, f": {step.reason}" if step.reason else "")
-            if step.action == "deploy":
-                self._deploying[endpoint.name] = asyncio.create_task(self._deploy(endpoint))
-            elif step.action == "delete":
-                await asyncio.to_thread(serve.delete, endpoint.spec.application, False)
-            elif step.action == "forget":
-                self._registry.remove(endpoint.name)
+            if endpoint is None:  # nothing registered: an application that outlived its endpoint
+                step = Step(None, delete=tuple(applications[name])) if name in applications else Step(None)
+            else:
+                step = next_step(endpoint, applications.get(name, {}))
+                if step.endpoint is None:
+                    self._registry.remove(name)
+                elif step.endpoint != endpoint:
+                    self._registry.put(step.endpoint)
+                    reason = step.endpoint.failure_reason
+                    logger.info("endpoint %s is %s%s", name, step.endpoint.status, f": {reason}" if reason else "")
+            if step.endpoint is not None and step.deploy is not None:
+                self._deploying[name] = asyncio.create_task(self._deploy(step.endpoint, step.deploy))
+            for version in step.delete:
+                await asyncio.to_thread(serve.delete, application_name(name, version), False)
 
-    async def _deploy(self, endpoint: Endpoint) -> None:
+    async def _deploy(self, endpoint: Endpoint, version: int) -> None:
+        successor = endpoint.successor if endpoint.successor and endpoint.successor.version == version else None
+        spec = successor.spec if successor else endpoint.spec
         try:
             async with self._building:
-                if reason := await asyncio.to_thread(preflight, endpoint.spec, ray.cluster_resources()):
-                    self._fail(endpoint, reason)
+                if reason := await asyncio.to_thread(preflight, spec, ray.cluster_resources()):
+                    self._fail(endpoint, version, reason)
                     return
-                application = await asyncio.to_thread(build_application, endpoint.spec)
-            target = RunTarget(target=application, name=endpoint.spec.application, route_prefix=None)
+                application = await asyncio.to_thread(build_application, spec)
+            target = RunTarget(target=application, name=application_name(endpoint.name, version), route_prefix=None)
             await asyncio.to_thread(serve.run_many, [target], wait_for_applications_running=False)
             if (now := self._registry.get(endpoint.name)) is not None:
-                self._registry.put(now.model_copy(update={"deployed": True}))
+                if now.successor and now.successor.version == version and now.successor.spec == spec:
+                    self._registry.put(now.model_copy(update={"successor": now.successor.model_copy(update={"deployed": True})}))
+                elif now.version == version and now.spec == spec:
+                    self._registry.put(now.model_copy(update={"deployed": True}))
         except Exception as error:
             logger.exception("endpoint %s could not be deployed", endpoint.name)
-            self._fail(endpoint, f"{type(error).__name__}: {error}")
+            self._fail(endpoint, version, f"{type(error).__name__}: {error}")
         finally:
             del self._deploying[endpoint.name]
 
-    def _fail(self, endpoint: Endpoint, reason: str) -> None:
-        # A deletion asked for meanwhile must stand.
-        if (now := self._registry.get(endpoint.name)) is not None and now.status is not Status.DELETING:
+    def _fail(self, endpoint: Endpoint, version: int, reason: str) -> None:
+        # A deletion or another update asked for meanwhile must stand.
+        now = self._registry.get(endpoint.name)
+        if now is None or now.status is Status.DELETING:
+            return
+        if now.successor and now.successor.version == version:
+            self._registry.put(now.rolled_back(reason))
+        elif now.version == version:
             self._registry.put(now.into(Status.FAILED, reason))
+
+
+def _by_endpoint(applications: Mapping[str, ApplicationStatusOverview]) -> dict[str, dict[int, Application]]:
+    """Serve's applications that run endpoints, by endpoint and version."""
+    found: dict[str, dict[int, Application]] = defaultdict(dict)
+    for name, one in applications.items():
+        if (run := application_version(name)) is not None:
+            messages = [deployment.message for deployment in one.deployments.values()]
+            found[run[0]][run[1]] = Application(one.status.value, "\n".join(messages))
+    return found

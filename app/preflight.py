@@ -3,6 +3,7 @@
 from collections import Counter
 from pathlib import Path
 
+from deployments.arguments import known_arguments, nearest
 from deployments.builder import bundles, engine_arguments
 from deployments.cpu import too_small
 from deployments.spec import EndpointSpec
@@ -61,15 +62,8 @@ def lacking(spec: EndpointSpec, cluster: dict[str, float]) -> str | None:
 
 def unknown_argument(spec: EndpointSpec) -> str | None:
     """The first engine argument vLLM does not know, with the nearest it does, or None."""
-    import dataclasses
-    import difflib
-
-    from vllm.engine.arg_utils import AsyncEngineArgs
-    from vllm.entrypoints.launchers.cli_args import FrontendArgs  # the two that Ray's LLMConfig takes engine_kwargs from
-
-    known = {field.name for arguments in (AsyncEngineArgs, FrontendArgs) for field in dataclasses.fields(arguments)}
     for name in engine_arguments(spec):
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            return f"engine: vLLM has no argument {name!r}" + (f", did you mean {near[0]!r}?" if near else "")
+        if name not in known_arguments():
+            near = nearest(name)
+            return f"engine: vLLM has no argument {name!r}" + (f", did you mean {near!r}?" if near else "")
     return None

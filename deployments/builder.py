@@ -30,7 +30,7 @@ def deployment_options(spec: EndpointSpec) -> dict[str, Any]:
             "min_replicas": spec.replicas.minimum,
             "initial_replicas": spec.replicas.minimum,
             "max_replicas": spec.replicas.maximum,
-            "target_ongoing_requests": spec.max_num_seqs,
+            "target_ongoing_requests": spec.replicas.target_ongoing_requests or spec.max_num_seqs,
         },
         "health_check_timeout_s": HEALTH_CHECK_TIMEOUT_S,
         "graceful_shutdown_timeout_s": 30.0,

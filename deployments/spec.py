@@ -18,6 +18,7 @@ class Replicas(BaseModel):
 
     minimum: int = Field(default=1, ge=1, description="Replicas kept when idle.")
     maximum: int = Field(default=1, ge=1, description="Replicas at most.")
+    target_ongoing_requests: float | None = Field(default=None, gt=0, description="Requests a replica should have; empty: all it decodes at once.")
 
     @model_validator(mode="after")
     def _ordered(self) -> "Replicas":
@@ -43,16 +44,17 @@ class EndpointSpec(BaseModel):
     replicas: Replicas = Field(default=Replicas(), description="Replicas.")
 
     @property
-    def application(self) -> str:
-        """Name of the Serve application that runs this endpoint."""
-        return application_name(self.name)
-
-    @property
     def max_ongoing_requests(self) -> int:
         """Requests a replica holds: what it decodes and a quarter more, so that a slot freed is filled at once."""
         return self.max_num_seqs + max(1, self.max_num_seqs // 4)
 
 
-def application_name(endpoint: str) -> str:
-    """The Serve application of an endpoint."""
-    return f"endpoint-{endpoint}"
+def application_name(endpoint: str, version: int) -> str:
+    """The Serve application that runs one version of an endpoint. (Endpoint names hold no dot.)"""
+    return f"endpoint-{endpoint}.{version}"
+
+
+def application_version(application: str) -> tuple[str, int] | None:
+    """The endpoint and version a Serve application runs, or None for another application."""
+    name, dot, version = application.removeprefix("endpoint-").rpartition(".")
+    return (name, int(version)) if application.startswith("endpoint-") and dot and version.isdigit() else None

@@ -17,6 +17,7 @@ from safetensors.torch import save_file
 from transformers import AutoModelForCausalLM
 
 from drafter.data import DataError, Generation
+from drafter.engine import multiplies_bfloat16
 
 SHARD = 64
 SURPRISE_LIMIT = 6.0  # nats a token; the target's own answers are below 2, another tokenizer's above 8
@@ -66,7 +67,8 @@ class FeatureStore:
             for place, sample in enumerate(self._samples[start : start + SHARD]):
                 before_norm.clear()
                 ids = torch.tensor([sample.token_ids], device=device)
-                with torch.inference_mode():
+                # The residual stream stays float32; bfloat16 products triple the speed where there are any.
+                with torch.inference_mode(), torch.autocast(device, torch.bfloat16, enabled=device == "cuda" or multiplies_bfloat16()):
                     states = model.model(ids, output_hidden_states=True).hidden_states
                     if place == 0:
                         _refuse_strange(sample, model.lm_head(states[-1]))

@@ -43,9 +43,6 @@ VARIANTS = (
     Variant("loss on prompts too", training={"loss_on": "all"}),
     Variant("random first weights", head={"start": "random"}),
     Variant(f"rows cut to {SHORT} tokens", short=True),
-    Variant("COD r = 0.5", training={"retention": 0.5}),
-    Variant("K_train 5", head={"depth": 5}),
-    Variant("AdamW", training={"optimizer": "adamw", "learning_rate": 1e-3}),
 )
 
 

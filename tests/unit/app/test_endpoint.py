@@ -1,37 +1,92 @@
 import pytest
 
-from app.endpoint import Endpoint, Status, Step, failure_reason, next_step
+from app.endpoint import Application, Endpoint, Status, Step, failure_reason, next_step
 from app.registry import Registry
-from deployments.spec import EndpointSpec
+from deployments.spec import EndpointSpec, application_name, application_version
 
 SPEC = EndpointSpec(name="e", model="m")
 
 
+CREATING, IN_SERVICE, UPDATING, FAILED, DELETING = Status.CREATING, Status.IN_SERVICE, Status.UPDATING, Status.FAILED, Status.DELETING
+WRONG = "Traceback\n  ray::x\nValueError: the head is wrong\n"
+
+
+def apps(**statuses):
+    """``apps(v0="RUNNING")``: Serve's word for version 0."""
+    return {int(version[1:]): Application(status, WRONG) for version, status in statuses.items()}
+
+
 @pytest.mark.parametrize(
-    ("status", "application", "step"),
+    ("status", "applications", "becomes", "deploy", "delete"),
     [
-        (Status.CREATING, None, Step(None, "deploy")),
-        (Status.CREATING, "DEPLOYING", Step(None)),
-        (Status.CREATING, "RUNNING", Step(Status.IN_SERVICE)),
-        (Status.CREATING, "DEPLOY_FAILED", Step(Status.FAILED, "delete", "ValueError: the head is wrong")),
-        (Status.IN_SERVICE, "RUNNING", Step(None)),
-        (Status.IN_SERVICE, "DEPLOYING", Step(None)),  # scaling
-        (Status.IN_SERVICE, "UNHEALTHY", Step(None)),  # Serve is replacing a replica
-        (Status.IN_SERVICE, None, Step(Status.CREATING, "deploy")),  # Ray was restarted
-        (Status.FAILED, "DEPLOY_FAILED", Step(None, "delete")),
-        (Status.FAILED, None, Step(None)),
-        (Status.DELETING, "RUNNING", Step(None, "delete")),
-        (Status.DELETING, "DELETING", Step(None)),
-        (Status.DELETING, None, Step(None, "forget")),
+        (CREATING, {}, CREATING, 0, ()),
+        (CREATING, apps(v0="DEPLOYING"), CREATING, None, ()),
+        (CREATING, apps(v0="RUNNING"), IN_SERVICE, None, ()),
+        (CREATING, apps(v0="DEPLOY_FAILED"), FAILED, None, (0,)),
+        (CREATING, apps(v0="DELETING"), CREATING, None, ()),
+        (IN_SERVICE, apps(v0="RUNNING"), IN_SERVICE, None, ()),
+        (IN_SERVICE, apps(v0="DEPLOYING"), IN_SERVICE, None, ()),  # scaling
+        (IN_SERVICE, apps(v0="UNHEALTHY"), IN_SERVICE, None, ()),  # Serve is replacing a replica
+        (IN_SERVICE, {}, CREATING, 0, ()),  # Ray was restarted
+        (IN_SERVICE, apps(v0="RUNNING", v7="RUNNING"), IN_SERVICE, None, (7,)),  # left over from an update
+        (FAILED, apps(v0="DEPLOY_FAILED"), FAILED, None, (0,)),
+        (FAILED, {}, FAILED, None, ()),
+        (DELETING, apps(v0="RUNNING", v1="DEPLOYING"), DELETING, None, (0, 1)),
+        (DELETING, apps(v0="DELETING"), DELETING, None, ()),
     ],
 )
-def test_what_is_done_next(status, application, step):
-    endpoint = Endpoint(spec=SPEC, status=status, deployed=True)
-    assert next_step(endpoint, application, "Traceback\n  ray::x\nValueError: the head is wrong\n") == step
+def test_what_is_done_next(status, applications, becomes, deploy, delete):
+    step = next_step(Endpoint(spec=SPEC, status=status, deployed=True), applications)
+    assert (step.endpoint.status, step.deploy, step.delete) == (becomes, deploy, delete)
+    if becomes is FAILED and status is CREATING:
+        assert step.endpoint.failure_reason == "ValueError: the head is wrong"
 
 
-def test_a_changed_spec_is_given_to_serve_though_the_old_one_runs():
-    assert next_step(Endpoint(spec=SPEC, status=Status.UPDATING), "RUNNING", "") == Step(None, "deploy")
+def test_a_deleted_endpoint_is_forgotten_when_nothing_of_it_runs():
+    assert next_step(Endpoint(spec=SPEC, status=DELETING), {}) == Step(None)
+
+
+def updating(deployed):
+    endpoint = Endpoint(spec=SPEC, status=IN_SERVICE, deployed=True).updated_to(SPEC.model_copy(update={"model": "n"}))
+    return endpoint.model_copy(update={"successor": endpoint.successor.model_copy(update={"deployed": deployed})})
+
+
+@pytest.mark.parametrize(
+    ("deployed", "applications", "deploy"),
+    [
+        (False, apps(v0="RUNNING"), 1),
+        (True, apps(v0="RUNNING", v1="DEPLOYING"), None),
+        (True, apps(v1="DEPLOYING"), 0),  # Ray was restarted: first what served
+        (True, apps(v0="RUNNING"), 1),
+    ],
+)
+def test_an_update_starts_beside_what_serves(deployed, applications, deploy):
+    endpoint = updating(deployed)
+    assert next_step(endpoint, applications) == Step(endpoint, deploy=deploy)
+    assert endpoint.application == "endpoint-e.0"
+
+
+def test_an_update_takes_over_once_it_runs_and_what_served_goes_after():
+    step = next_step(updating(deployed=True), apps(v0="RUNNING", v1="RUNNING"))
+    assert (step.endpoint.status, step.endpoint.spec.model, step.endpoint.application, step.delete) == (IN_SERVICE, "n", "endpoint-e.1", ())
+    assert next_step(step.endpoint, apps(v0="RUNNING", v1="RUNNING")).delete == (0,)
+
+
+def test_a_failed_update_rolls_back_and_says_why():
+    step = next_step(updating(deployed=True), apps(v0="RUNNING", v1="DEPLOY_FAILED"))
+    assert (step.endpoint.status, step.endpoint.spec.model, step.delete) == (IN_SERVICE, "m", (1,))
+    assert "rolled back: ValueError: the head is wrong" in step.endpoint.failure_reason
+
+
+def test_scaling_gives_the_same_application_to_serve_again():
+    endpoint = Endpoint(spec=SPEC, status=IN_SERVICE, deployed=True).scaled_to(SPEC)
+    assert next_step(endpoint, apps(v0="RUNNING")) == Step(endpoint, deploy=0)
+
+
+def test_an_applications_name_tells_endpoint_and_version():
+    assert application_version(application_name("a-b-3", 12)) == ("a-b-3", 12)
+    assert application_version("peagle") is None
+    assert application_version("endpoint-x") is None
 
 
 def test_the_reason_is_the_error_not_the_traceback():

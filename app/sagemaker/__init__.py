@@ -1,0 +1,1 @@
+"""SageMaker's APIs, as its own clients call them: control plane, runtime, application auto scaling."""
