@@ -9,6 +9,7 @@ from rich.table import Table
 
 from app.catalog import CatalogError, Method, get_card, load_cards
 from app.client import Client, GatewayError
+from app.keys_cli import app as keys_app
 from drafter.cli import app as drafter_app
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help="Serve large language models with P-EAGLE.")
@@ -16,6 +17,7 @@ catalog_app = typer.Typer(no_args_is_help=True, help="Models that can be deploye
 endpoints_app = typer.Typer(no_args_is_help=True, help="Endpoints: what is deployed.")
 app.add_typer(catalog_app, name="catalog")
 app.add_typer(endpoints_app, name="endpoints")
+app.add_typer(keys_app, name="keys")
 app.add_typer(drafter_app, name="drafter")
 console = Console()
 

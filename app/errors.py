@@ -17,7 +17,14 @@ def error_response(status: int, message: str, parameter: str | None = None, head
 
 def error_object(status: int, message: str, parameter: str | None = None) -> dict[str, dict[str, object]]:
     """OpenAI's error object alone, as it also stands in a stream."""
-    kinds = {400: "invalid_request_error", 404: "not_found_error", 409: "conflict_error", 429: "rate_limit_error"}
+    kinds = {
+        400: "invalid_request_error",
+        401: "authentication_error",
+        403: "permission_error",
+        404: "not_found_error",
+        409: "conflict_error",
+        429: "rate_limit_error",
+    }
     return {"error": {"message": message, "type": kinds.get(status, "server_error"), "param": parameter, "code": status}}
 
 

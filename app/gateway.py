@@ -14,6 +14,7 @@ from ray.exceptions import RayError
 from ray.serve.exceptions import BackPressureError, RayServeException
 from ray.serve.handle import DeploymentHandle
 
+from app.authentication import Authentication
 from app.catalog import CatalogError, DeployRequest, load_cards
 from app.endpoint import Endpoint, EndpointError, Status
 from app.errors import endpoint_error_response, error_event, error_response, validation_error_response
@@ -28,6 +29,7 @@ _LOST = (RayError, RayServeException, ConnectionError)
 _ANSWERING = (Status.IN_SERVICE, Status.UPDATING)
 
 api = FastAPI(title="peagle-serve", description="Large language models served with P-EAGLE, behind OpenAI's API.")
+api.add_middleware(Authentication)
 
 
 # Serve pickles the FastAPI application where the class is decorated: what its routes use must stand above it.

@@ -4,6 +4,7 @@ from typing import Any
 
 from ray.serve import Application
 
+from app.authentication import INSECURE
 from app.catalog import DeployRequest
 from app.gateway import Gateway
 from app.manager import EndpointManager
@@ -16,6 +17,7 @@ def declared_endpoints(arguments: dict[str, Any]) -> list[DeployRequest]:
     Raises:
         pydantic.ValidationError: a field is unknown or its value is out of range.
     """
+    arguments = {key: value for key, value in arguments.items() if key != "insecure"}
     if "endpoints" in arguments:
         if others := sorted(set(arguments) - {"endpoints"}):
             raise ValueError(f"{others[0]} stands beside endpoints: put it into one of them")
@@ -24,9 +26,16 @@ def declared_endpoints(arguments: dict[str, Any]) -> list[DeployRequest]:
 
 
 def build(arguments: dict[str, Any]) -> Application:
-    """The Serve application, from the arguments of ``serve run`` or the ``args`` of a Serve config."""
+    """The Serve application, from the arguments of ``serve run`` or the ``args`` of a Serve config.
+
+    ``insecure: true`` lets other machines call while no key is configured.
+    """
     specs = [request.to_spec() for request in declared_endpoints(arguments)]
     manager = EndpointManager.bind(  # type: ignore[attr-defined]  # Serve's decorator turns the class into a Deployment
         str(peagle_home() / "registry.sqlite"), specs
     )
-    return Gateway.bind(manager)  # type: ignore[attr-defined]
+    gateway = Gateway
+    if str(arguments.get("insecure", "")).lower() in ("true", "1"):
+        options = {"num_cpus": 0, "runtime_env": {"env_vars": {INSECURE: "1"}}}
+        gateway = Gateway.options(ray_actor_options=options)  # type: ignore[attr-defined]
+    return gateway.bind(manager)  # type: ignore[attr-defined]

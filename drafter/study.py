@@ -2,6 +2,7 @@
 
 import csv
 import json
+import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -52,8 +53,9 @@ def study(data: Sequence[Path], target: Path, folder: Path, features: Path, step
     vocabulary = json.loads((target / "config.json").read_text())["vocab_size"]
     short = folder / f"cut-to-{SHORT}.jsonl"
     if not short.exists():
-        rows = [cut(row) for path in data for row in read_generations(path, vocabulary)]
-        short.write_text("".join(row.model_dump_json() + "\n" for row in rows if row))
+        rows = [row for path in data for row in read_generations(path, vocabulary)]
+        rows = random.Random(0).sample(rows, min(len(rows), 2 * steps * TrainingConfig.model_fields["batch"].default))  # noqa: S311
+        short.write_text("".join(row.model_dump_json() + "\n" for row in map(cut, rows) if row))
     prompts = evaluation_ids(target, 16, tasks=TASKS)
     results = folder / "study.csv"
     done = {row["variant"]: row for row in csv.DictReader(results.open())} if results.exists() else {}

@@ -67,15 +67,15 @@ def _constraints(value: Any, shape: Shape, path: str) -> None:
     metadata, where = shape.metadata, path.lstrip(".")
     if shape.type_name == "structure" and isinstance(value, dict):
         for name, one in value.items():
-            if one is not None and name in shape.members:  # type: ignore[attr-defined]
-                _constraints(one, shape.members[name], f"{path}.{name}")  # type: ignore[attr-defined]
+            if one is not None and name in shape.members:
+                _constraints(one, shape.members[name], f"{path}.{name}")
     elif shape.type_name == "list":
         for index, one in enumerate(value):
-            _constraints(one, shape.member, f"{path}.{index + 1}")  # type: ignore[attr-defined]
+            _constraints(one, shape.member, f"{path}.{index + 1}")
     elif shape.type_name == "map":
         for key, one in value.items():
-            _constraints(key, shape.key, f"{path}.key")  # type: ignore[attr-defined]
-            _constraints(one, shape.value, f"{path}.{key}")  # type: ignore[attr-defined]
+            _constraints(key, shape.key, f"{path}.key")
+            _constraints(one, shape.value, f"{path}.{key}")
     size = len(value) if shape.type_name in ("string", "list", "map") else value if shape.type_name in ("integer", "long") else None
     if size is not None and "max" in metadata and size > metadata["max"]:
         what = "value less than or equal to" if isinstance(value, int) else "length less than or equal to"

@@ -47,7 +47,11 @@ def forget(registry: Registry, resource: str) -> None:
 
 
 def _existing(registry: Registry, resource: str) -> str:
-    kinds = {"model": registry.records(ModelRecord), "endpoint-config": registry.records(ConfigRecord), "endpoint": registry.all()}
+    kinds: dict[str, Sequence[Any]] = {
+        "model": registry.records(ModelRecord),
+        "endpoint-config": registry.records(ConfigRecord),
+        "endpoint": registry.all(),
+    }
     if not any(arn(kind, one.name) == resource for kind, records in kinds.items() for one in records):
         raise ApiError("ResourceNotFound", f"ResourceArn: {resource} does not exist")
     return resource
