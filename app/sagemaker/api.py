@@ -56,7 +56,10 @@ def validate(service: Service, operation: str, request: dict[str, Any]) -> None:
     model = operation_model(service, operation)
     if model is None or model.input_shape is None:
         return
-    report = ParamValidator().validate(request, model.input_shape)
+    try:
+        report = ParamValidator().validate(request, model.input_shape)
+    except (RuntimeError, ValueError, OverflowError) as error:  # its own failures, on times no calendar has
+        raise ApiError("ValidationException", f"1 validation error detected: {error}") from None
     if report.has_errors():
         raise ApiError("ValidationException", f"1 validation error detected: {report.generate_report().splitlines()[0]}")
     _constraints(request, model.input_shape, "")
