@@ -16,6 +16,7 @@ from app.endpoint import Application, Endpoint, EndpointError, Status, Step, nex
 from app.preflight import preflight
 from app.registry import Registry
 from app.sagemaker import control_plane
+from deployments import arguments
 from deployments.builder import build_application
 from deployments.spec import EndpointSpec, application_name, application_version
 
@@ -92,6 +93,9 @@ class EndpointManager:
         Raises:
             ApiError: it cannot be carried out.
         """
+        if target.endswith(".CreateModel"):  # the one that reads vLLM's arguments
+            async with self._building:
+                await asyncio.to_thread(arguments.load)
         return control_plane.call(self._registry, target, request)
 
     async def check_health(self) -> None:

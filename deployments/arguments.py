@@ -16,6 +16,12 @@ def known_arguments() -> frozenset[str]:
     return frozenset(field.name for arguments in (AsyncEngineArgs, FrontendArgs) for field in dataclasses.fields(arguments))
 
 
+def load() -> None:
+    """Import what the other functions need, which takes seconds: once, before they are called where waiting is no good."""
+    known_arguments()
+    _parser()
+
+
 def nearest(name: str) -> str | None:
     """The known argument most like ``name``, if any is."""
     return next(iter(difflib.get_close_matches(name, known_arguments(), n=1)), None)
