@@ -191,6 +191,18 @@ def evaluate(
 
 
 @app.command()
+def quantize(
+    folder: Annotated[Path, typer.Argument(help="Where the quantized target goes.")],
+    scheme: Annotated[Literal["int8", "int4"], typer.Option(help="int4: weights in groups of 64; int8: weights and activations.")] = "int4",
+    target: TargetFolder = None,
+) -> None:
+    """Write the target with quantized weights, to evaluate a head on it (`evaluate --target FOLDER`)."""
+    from drafter.quantize import quantize_target
+
+    console.print(f"quantized: {quantize_target(_target(target), folder, scheme)}")
+
+
+@app.command()
 def partitions(
     lengths: Annotated[list[int] | None, typer.Option("--length", help="Sequence lengths; default 512 to 20,000.")] = None,
     width: Annotated[int, typer.Option(help="Tokens of a partition.")] = 1024,
