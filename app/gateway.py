@@ -14,6 +14,7 @@ from ray.exceptions import RayError
 from ray.serve.exceptions import BackPressureError, RayServeException
 from ray.serve.handle import DeploymentHandle
 
+from app import listening
 from app.authentication import Authentication
 from app.catalog import CatalogError, DeployRequest, load_cards
 from app.endpoint import Endpoint, EndpointError, Status
@@ -78,6 +79,7 @@ class Gateway:
     """Stateless; every replica asks the manager which endpoints there are."""
 
     def __init__(self, manager: DeploymentHandle) -> None:
+        listening.check(listening.host())
         self._manager = manager
         self._view: dict[str, Endpoint] = {}
         self._viewed = 0.0

@@ -8,6 +8,7 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
+from app import listening
 from app.keys import Limits, create_key, key_file
 from tests.conftest import PLAIN
 
@@ -31,6 +32,10 @@ def sdk(server, key):
 def sagemaker(server, identifier, secret):
     return boto3.client("sagemaker", endpoint_url=server.url, region_name="us-east-1", aws_access_key_id=identifier, aws_secret_access_key=secret,
                         config=Config(retries={"max_attempts": 0}))  # fmt: skip
+
+
+def test_the_gateway_knows_where_serve_listens(server):
+    assert listening.host() == "127.0.0.1"  # asked of Serve's private client: this fails when Ray changes it
 
 
 def test_with_keys_nobody_calls_without_one(server, keys):
