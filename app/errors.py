@@ -1,11 +1,15 @@
 """OpenAI's error object, for every error the gateway itself makes."""
 
 import json
+from collections.abc import Awaitable, Callable
 
+from fastapi import Request
 from fastapi.responses import JSONResponse
 from pydantic import ValidationError
 
+from app.catalog import CatalogError
 from app.endpoint import EndpointError
+from deployments.speculation import SpeculationError
 
 _STATUS = {"exists": 409, "not_found": 404, "not_ready": 503, "invalid": 400, "busy": 429, "lost": 503}
 
@@ -33,14 +37,34 @@ def error_event(error: EndpointError) -> str:
     return f"data: {json.dumps(error_object(_STATUS[error.kind], error.message, error.parameter))}\n\n"
 
 
-def endpoint_error_response(error: EndpointError) -> JSONResponse:
-    """The response to a request about an endpoint that cannot be met."""
+async def _endpoint_error(_: Request, error: Exception) -> JSONResponse:
+    if not isinstance(error, EndpointError):
+        raise error
     headers = {"Retry-After": str(error.retry_after)} if error.retry_after else None
     return error_response(_STATUS[error.kind], error.message, error.parameter, headers)
 
 
-def validation_error_response(error: ValidationError) -> JSONResponse:
-    """The response to a body that does not validate: names the first field and what is wrong with it."""
+async def _validation_error(_: Request, error: Exception) -> JSONResponse:
+    if not isinstance(error, ValidationError):
+        raise error
     first = error.errors()[0]
     parameter = ".".join(str(part) for part in first["loc"]) or None
     return error_response(400, f"{parameter}: {first['msg']}" if parameter else first["msg"], parameter)
+
+
+async def _speculation_error(_: Request, error: Exception) -> JSONResponse:
+    return error_response(400, str(error), "speculative_config")
+
+
+async def _catalog_error(_: Request, error: Exception) -> JSONResponse:
+    return error_response(400, str(error), "model")
+
+
+Handler = Callable[[Request, Exception], Awaitable[JSONResponse]]
+# What a route may raise, and how it is answered: the first field at fault and what is wrong with it, never a 500.
+RESPONSES: dict[type[Exception], Handler] = {
+    EndpointError: _endpoint_error,
+    ValidationError: _validation_error,
+    SpeculationError: _speculation_error,
+    CatalogError: _catalog_error,
+}

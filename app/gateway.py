@@ -1,28 +1,25 @@
 """The gateway: one Serve application at ``/`` that finds an endpoint's application by name and passes requests on."""
 
 import asyncio
-import json
 import time
 from collections.abc import AsyncIterator
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
-from pydantic import ValidationError
 from ray import serve
 from ray.exceptions import RayError
 from ray.serve.exceptions import BackPressureError, RayServeException
 from ray.serve.handle import DeploymentHandle
 
-from app import listening
+from app import bodies, listening
 from app.authentication import Authentication
-from app.catalog import CatalogError, DeployRequest, load_cards
+from app.catalog import DeployRequest, load_cards
 from app.endpoint import Endpoint, EndpointError, Status
-from app.errors import endpoint_error_response, error_event, error_response, validation_error_response
+from app.errors import RESPONSES, error_event
 from app.sagemaker import runtime
 from app.sagemaker.api import JSON11, ApiError, json11_error
 from deployments.answer import AnswerStart
-from deployments.speculation import SpeculationError
 
 VIEW_S = 0.5  # how old a gateway's view of the endpoints may be
 
@@ -31,6 +28,8 @@ _ANSWERING = (Status.IN_SERVICE, Status.UPDATING)
 
 api = FastAPI(title="peagle-serve", description="Large language models served with P-EAGLE, behind OpenAI's API.")
 api.add_middleware(Authentication)
+for refused, respond in RESPONSES.items():
+    api.add_exception_handler(refused, respond)
 
 
 # Serve pickles the FastAPI application where the class is decorated: what its routes use must stand above it.
@@ -38,12 +37,9 @@ api.add_middleware(Authentication)
 
 async def _json(request: Request) -> dict[str, Any]:
     try:
-        body = json.loads(await request.body())
+        return bodies.read_object(await request.body())
     except ValueError as error:
-        raise EndpointError("invalid", f"the body is not JSON: {error}") from None
-    if not isinstance(body, dict):
-        raise EndpointError("invalid", "the body must be a JSON object")
-    return body
+        raise EndpointError("invalid", str(error)) from None
 
 
 async def _parts(stream: Any, name: str) -> AsyncIterator[str]:
@@ -84,10 +80,28 @@ class Gateway:
         self._view: dict[str, Endpoint] = {}
         self._viewed = 0.0
 
+    async def _ask(self, method: str, *arguments: Any) -> Any:
+        """Call the manager.
+
+        Raises:
+            EndpointError: its own, or that it is being replaced.
+            ApiError: its own.
+        """
+        try:
+            return await getattr(self._manager, method).remote(*arguments)
+        except (EndpointError, ApiError):
+            raise
+        except _LOST:
+            raise EndpointError("lost", "the endpoint manager is being replaced; try again") from None
+
     async def _endpoints(self, *, fresh: bool = False) -> dict[str, Endpoint]:
         if fresh or time.monotonic() - self._viewed > VIEW_S:
-            self._view = {endpoint.name: endpoint for endpoint in await self._manager.list.remote()}
-            self._viewed = time.monotonic()
+            try:
+                self._view = {endpoint.name: endpoint for endpoint in await self._ask("list")}
+                self._viewed = time.monotonic()
+            except EndpointError:
+                if not self._view:  # what was known before serves until the manager is back
+                    raise
         return self._view
 
     async def _serving(self, name: Any) -> Endpoint:
@@ -139,20 +153,17 @@ class Gateway:
         return start, _parts(stream, body["model"])
 
     async def _answer(self, task: str, request: Request) -> Response:
-        try:
-            start, parts = await self._open(task, await _json(request))
-            if start.streaming:
-                return StreamingResponse(_events(parts), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
-            return Response("".join([part async for part in parts]), start.status, media_type="application/json")
-        except EndpointError as error:
-            return endpoint_error_response(error)
+        start, parts = await self._open(task, await _json(request))
+        if start.streaming:
+            return StreamingResponse(_events(parts), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+        return Response("".join([part async for part in parts]), start.status, media_type="application/json")
 
-    @api.post("/v1/chat/completions")
+    @api.post("/v1/chat/completions", openapi_extra=bodies.CHAT)
     async def chat_completions(self, request: Request) -> Response:
         """OpenAI's chat completions; ``model`` is the endpoint."""
         return await self._answer("chat", request)
 
-    @api.post("/v1/completions")
+    @api.post("/v1/completions", openapi_extra=bodies.COMPLETION)
     async def completions(self, request: Request) -> Response:
         """OpenAI's completions; ``model`` is the endpoint."""
         return await self._answer("completions", request)
@@ -166,9 +177,9 @@ class Gateway:
     @api.get("/v1/models/{name}")
     async def model(self, name: str) -> Response:
         """One endpoint in service."""
-        endpoint = (await self._endpoints()).get(name)
+        endpoint = (await self._endpoints(fresh=True)).get(name)
         if endpoint is None or endpoint.status is not Status.IN_SERVICE:
-            return error_response(404, f"model {name!r} does not exist or is not in service", "model")
+            raise EndpointError("not_found", f"model {name!r} does not exist or is not in service", "model")
         return JSONResponse(_model(endpoint))
 
     @api.get("/ready")
@@ -183,67 +194,48 @@ class Gateway:
         """The catalog's cards."""
         return [card.model_dump() for card in load_cards().values()]
 
-    @api.post("/v1/endpoints", status_code=202)
+    @api.post("/v1/endpoints", status_code=202, openapi_extra=bodies.body(DeployRequest.model_json_schema()))
     async def deploy(self, request: Request) -> Response:
         """Deploy a model of the catalog; the answer is the endpoint, still ``Creating``."""
-        try:
-            spec = DeployRequest.model_validate(await _json(request)).to_spec()
-            endpoint = await self._manager.create.remote(spec)
-        except ValidationError as error:
-            return validation_error_response(error)
-        except SpeculationError as error:
-            return error_response(400, str(error), "speculative_config")
-        except CatalogError as error:
-            return error_response(400, str(error), "model")
-        except EndpointError as error:
-            return endpoint_error_response(error)
+        endpoint = await self._ask("create", DeployRequest.model_validate(await _json(request)).to_spec())
         self._viewed = 0.0
         return JSONResponse(endpoint.model_dump(mode="json"), 202)
 
     @api.get("/v1/endpoints")
     async def list_endpoints(self) -> list[dict[str, Any]]:
         """Every endpoint."""
-        return [endpoint.model_dump(mode="json") for endpoint in await self._manager.list.remote()]
+        return [endpoint.model_dump(mode="json") for endpoint in await self._ask("list")]
 
     @api.get("/v1/endpoints/{name}")
     async def describe(self, name: str) -> Response:
         """One endpoint."""
-        try:
-            return JSONResponse((await self._manager.describe.remote(name)).model_dump(mode="json"))
-        except EndpointError as error:
-            return endpoint_error_response(error)
+        return JSONResponse((await self._ask("describe", name)).model_dump(mode="json"))
 
     @api.delete("/v1/endpoints/{name}", status_code=202)
     async def delete(self, name: str) -> Response:
         """Start deleting an endpoint."""
-        try:
-            endpoint = await self._manager.delete.remote(name)
-        except EndpointError as error:
-            return endpoint_error_response(error)
+        endpoint = await self._ask("delete", name)
         self._viewed = 0.0
         return JSONResponse(endpoint.model_dump(mode="json"), 202)
 
     @api.get("/v1/endpoints/{name}/stats")
     async def stats(self, name: str) -> Response:
         """An endpoint's figures: requests running and waiting, KV-cache use, acceptance (of one of its replicas)."""
-        try:
-            figures = await (await self._worker(name)).figures.remote()
-        except EndpointError as error:
-            return endpoint_error_response(error)
+        figures = await (await self._worker(name)).figures.remote()
         return JSONResponse(figures.model_dump())
 
-    @api.post("/")
+    @api.post("/", openapi_extra=bodies.ANY)
     async def control_plane(self, request: Request) -> Response:
         """SageMaker's control plane and Application Auto Scaling, JSON 1.1; ``X-Amz-Target`` names the operation."""
         try:
-            body = json.loads(await request.body() or b"{}")
-            if not isinstance(body, dict):
-                raise ValueError("not an object")
-            answer = await self._manager.sagemaker.remote(request.headers.get("x-amz-target", ""), body)
+            body = bodies.read_object(await request.body() or b"{}")
+            answer = await self._ask("sagemaker", request.headers.get("x-amz-target", ""), body)
         except ValueError as error:
-            return json11_error(ApiError("SerializationException", f"the body is not a JSON object: {error}"))
+            return json11_error(ApiError("SerializationException", str(error)))
         except ApiError as error:
             return json11_error(error)
+        except EndpointError as error:
+            return runtime.error(error)
         self._viewed = 0.0
         return JSONResponse(answer, media_type=JSON11)
 
@@ -254,7 +246,7 @@ class Gateway:
         start, parts = await self._open(task, body)
         return start, parts, runtime.answer_headers(request.headers, endpoint.variant)
 
-    @api.post("/endpoints/{name}/invocations")
+    @api.post("/endpoints/{name}/invocations", openapi_extra=bodies.INVOCATION)
     async def invoke(self, name: str, request: Request) -> Response:
         """SageMaker Runtime's InvokeEndpoint."""
         try:
@@ -262,7 +254,7 @@ class Gateway:
         except EndpointError as error:
             return runtime.error(error)
 
-    @api.post("/endpoints/{name}/invocations-response-stream")
+    @api.post("/endpoints/{name}/invocations-response-stream", openapi_extra=bodies.INVOCATION)
     async def invoke_with_response_stream(self, name: str, request: Request) -> Response:
         """SageMaker Runtime's InvokeEndpointWithResponseStream."""
         try:

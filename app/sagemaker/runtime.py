@@ -3,12 +3,12 @@
 Routes, headers and errors: the Amazon SageMaker Runtime API Reference.
 """
 
-import json
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 
+from app.bodies import read_object
 from app.endpoint import EndpointError
 from app.sagemaker import event_stream
 from deployments.answer import AnswerStart
@@ -35,11 +35,9 @@ def payload(body: bytes, headers: Mapping[str, str], endpoint: str) -> tuple[str
     if kind not in ("application/json", "application/octet-stream", ""):
         raise EndpointError("invalid", f"ContentType: {kind!r} is not served; send application/json")
     try:
-        request = json.loads(body)
+        request = read_object(body)
     except ValueError as error:
-        raise EndpointError("invalid", f"Body: not JSON: {error}") from None
-    if not isinstance(request, dict):
-        raise EndpointError("invalid", "Body: must be a JSON object")
+        raise EndpointError("invalid", f"Body: {error}") from None
     task = next((task for field, task in (("messages", "chat"), ("prompt", "completions")) if field in request), None)
     if task is None:
         raise EndpointError("invalid", "Body: give messages (chat) or prompt (completion)")

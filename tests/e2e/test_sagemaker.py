@@ -82,7 +82,7 @@ def test_a_completion_payload_is_answered_too(deployed, aws):
     ("name", "body", "options", "code", "message"),
     [
         ("none", json.dumps(ASK), {}, "ValidationError", "endpoint 'none' does not exist"),
-        ("sm", "{", {}, "ValidationError", "Body: not JSON"),
+        ("sm", "{", {}, "ValidationError", "Body: the body is not JSON"),
         ("sm", "{}", {}, "ValidationError", "give messages"),
         ("sm", json.dumps(ASK), {"TargetVariant": "green"}, "ValidationError", "no variant 'green', it has 'blue'"),
         ("sm", json.dumps(ASK), {"ContentType": "text/csv"}, "ValidationError", "'text/csv' is not served"),

@@ -19,7 +19,7 @@ def test_its_own_machine_may_always_call(address):
 
 @pytest.mark.parametrize("address", ["0.0.0.0", "10.0.0.4", "::", "gateway.example"])
 def test_a_public_address_needs_a_key_or_the_operators_word(address, keys, monkeypatch):
-    with pytest.raises(listening.OpenToOthersError, match="no key is configured.*peagle keys create.*insecure: true"):
+    with pytest.raises(listening.OpenToOthersError, match=r"no key is configured.*peagle keys create.*insecure: true"):
         listening.check(address)
     monkeypatch.setenv("PEAGLE_INSECURE", "1")
     listening.check(address)
