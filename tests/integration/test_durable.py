@@ -1,0 +1,77 @@
+"""kill -9 of every part of the stack, in the middle of creating and deleting: the right final state, nothing lost, nothing twice."""
+
+import time
+
+import psutil
+import pytest
+from ray import serve
+
+from app.client import GatewayError
+from tests.conftest import PLAIN
+
+MODEL = "smollm2-135m-instruct"
+
+
+def kill(title):
+    """kill -9 the processes whose title holds ``title``."""
+    killed = 0
+    for process in psutil.process_iter(["cmdline"]):
+        if title in " ".join(process.info["cmdline"] or []):
+            process.kill()
+            killed += 1
+    assert killed, f"no process is called {title}"
+
+
+def eventually(done, timeout_s=240):
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        try:
+            if found := done():
+                return found
+        except GatewayError:  # refused for a moment, while a part is replaced
+            pass
+        time.sleep(0.5)
+    pytest.fail("it did not come about in time")
+    return None
+
+
+def status(server, name):
+    return {one["spec"]["name"]: one["status"] for one in server.client.call("GET", "/v1/endpoints")}.get(name)
+
+
+def applications(name):
+    return [application for application in serve.status().applications if application.startswith(f"endpoint-{name}.")]
+
+
+def ask(server, name):
+    body = {"model": name, "prompt": "The capital of France is", "max_tokens": 4, "temperature": 0}
+    return server.client.call("POST", "/v1/completions", body)["choices"][0]["text"]
+
+
+def test_killed_while_creating_and_while_deleting(server):
+    server.client.call("POST", "/v1/endpoints", {"model": MODEL, "name": "durable", "speculation": "none"})
+    eventually(lambda: applications("durable"))
+    kill("ServeReplica:peagle:EndpointManager")
+    assert "Paris" in eventually(lambda: ask(server, PLAIN))  # what serves goes on serving
+    kill("ServeController")
+    eventually(lambda: status(server, "durable") == "InService")
+    assert applications("durable") == ["endpoint-durable.0"]
+    assert "Paris" in ask(server, "durable")
+
+    server.client.call("DELETE", "/v1/endpoints/durable")
+    kill("ServeReplica:peagle:EndpointManager")
+    eventually(lambda: status(server, "durable") is None)
+    eventually(lambda: not applications("durable"))
+    assert {name: status(server, name) for name in ("p-eagle", "eagle3", PLAIN)} == dict.fromkeys(("p-eagle", "eagle3", PLAIN), "InService")
+
+
+def test_a_killed_gateway_is_replaced(server):
+    kill("ServeReplica:peagle:Gateway")
+    assert "Paris" in eventually(lambda: ask(server, PLAIN))
+
+
+def test_a_killed_engine_is_replaced_and_its_endpoint_stays(server):
+    kill(f"ServeReplica:endpoint-{PLAIN}.0:SpeculativeWorker")
+    assert "Paris" in eventually(lambda: ask(server, PLAIN))
+    assert status(server, PLAIN) == "InService"
+    assert applications(PLAIN) == [f"endpoint-{PLAIN}.0"]
