@@ -41,7 +41,8 @@ class Endpoint(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     spec: EndpointSpec = Field(description="What serves, or is to.")
-    version: int = Field(default=0, description="Version of the Serve application that serves; each update is one more.")
+    version: int = Field(default=0, description="Version of the Serve application that serves.")
+    latest: int = Field(default=0, description="Highest version given out; a failed update's is not used again.")
     successor: Successor | None = Field(default=None, description="What it is being updated to.")
     config: str | None = Field(default=None, description="SageMaker endpoint config it comes from.")
     variant: str = Field(default="AllTraffic", description="Name of its production variant; SageMaker's own default.")
@@ -63,10 +64,10 @@ class Endpoint(BaseModel):
 
     def updated_to(self, spec: EndpointSpec, config: str | None = None, variant: str = "AllTraffic") -> "Endpoint":
         """This endpoint, being updated: what serves goes on until the successor is in service."""
-        following = Successor(spec=spec, version=self.version + 1, config=config, variant=variant)
+        following = Successor(spec=spec, version=self.latest + 1, config=config, variant=variant)
         if self.status is Status.FAILED:  # nothing serves
-            return self.model_copy(update={**dict(following), "successor": None}).into(Status.CREATING)
-        return self.model_copy(update={"successor": following}).into(Status.UPDATING)
+            return self.model_copy(update={**dict(following), "successor": None, "latest": following.version}).into(Status.CREATING)
+        return self.model_copy(update={"successor": following, "latest": following.version}).into(Status.UPDATING)
 
     def scaled_to(self, spec: EndpointSpec) -> "Endpoint":
         """This endpoint with other replicas: the same application is given to Serve again."""
@@ -79,7 +80,7 @@ class Endpoint(BaseModel):
         return self.model_copy(update={**dict(self.successor), "deployed": True, "successor": None}).into(Status.IN_SERVICE)
 
     def rolled_back(self, reason: str) -> "Endpoint":
-        """This endpoint after its update failed: what served goes on serving, under a version no failed one had."""
+        """This endpoint after its update failed: what served goes on serving."""
         return self.model_copy(update={"successor": None}).into(Status.IN_SERVICE, f"the update failed and was rolled back: {reason}")
 
     def into(self, status: Status, reason: str | None = None) -> "Endpoint":

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from app.catalog import CatalogError
 from app.endpoint import EndpointError
+from app.locations import LocationError
 from deployments.speculation import SpeculationError
 
 _STATUS = {"exists": 409, "not_found": 404, "not_ready": 503, "invalid": 400, "busy": 429, "lost": 503}
@@ -56,6 +57,10 @@ async def _speculation_error(_: Request, error: Exception) -> JSONResponse:
     return error_response(400, str(error), "speculative_config")
 
 
+async def _location_error(_: Request, error: Exception) -> JSONResponse:
+    return error_response(400, str(error), "head")
+
+
 async def _catalog_error(_: Request, error: Exception) -> JSONResponse:
     return error_response(400, str(error), "model")
 
@@ -67,4 +72,5 @@ RESPONSES: dict[type[Exception], Handler] = {
     ValidationError: _validation_error,
     SpeculationError: _speculation_error,
     CatalogError: _catalog_error,
+    LocationError: _location_error,
 }

@@ -17,6 +17,7 @@ from app.authentication import Authentication
 from app.catalog import DeployRequest, load_cards
 from app.endpoint import Endpoint, EndpointError, Status
 from app.errors import RESPONSES, error_event
+from app.locations import within_roots
 from app.sagemaker import runtime
 from app.sagemaker.api import JSON11, ApiError, json11_error
 from deployments.answer import AnswerStart
@@ -197,7 +198,8 @@ class Gateway:
     @api.post("/v1/endpoints", status_code=202, openapi_extra=bodies.body(DeployRequest.model_json_schema()))
     async def deploy(self, request: Request) -> Response:
         """Deploy a model of the catalog; the answer is the endpoint, still ``Creating``."""
-        endpoint = await self._ask("create", DeployRequest.model_validate(await _json(request)).to_spec())
+        spec = within_roots(DeployRequest.model_validate(await _json(request)).to_spec())
+        endpoint = await self._ask("create", spec)
         self._viewed = 0.0
         return JSONResponse(endpoint.model_dump(mode="json"), 202)
 

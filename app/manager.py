@@ -50,7 +50,8 @@ class EndpointManager:
             known = self._registry.get(spec.name)
             if known is None or known.spec != spec or known.status is Status.FAILED:
                 serving = known is not None and known.status is Status.IN_SERVICE
-                endpoint = known.updated_to(spec) if known and serving else Endpoint(spec=spec, version=known.version + 1 if known else 0)
+                following = known.latest + 1 if known else 0
+                endpoint = known.updated_to(spec) if known and serving else Endpoint(spec=spec, version=following, latest=following)
                 self._registry.put(endpoint.model_copy(update={"declared": True}))
 
     async def create(self, spec: EndpointSpec) -> Endpoint:

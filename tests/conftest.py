@@ -20,7 +20,7 @@ def server(tmp_path_factory):
     models = prepare_target().parent
     home = tmp_path_factory.mktemp("home")  # a registry of its own
     (home / "models").symlink_to(models)
-    os.environ |= {"PEAGLE_HOME": str(home), "RAY_worker_niceness": "0"}
+    os.environ |= {"PEAGLE_HOME": str(home), "RAY_worker_niceness": "0", "PEAGLE_MODEL_ROOTS": str(tmp_path_factory.getbasetemp())}
 
     import ray
     from ray import serve

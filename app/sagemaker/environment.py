@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
-from deployments.arguments import known_arguments, nearest, parse
+from deployments.arguments import ALLOWED, known_arguments, nearest, operators, parse
 from deployments.speculation import NoSpeculation, Speculation, SpeculationError, parse_speculative_config
 
 PREFIX = "SM_VLLM_"
@@ -61,6 +61,9 @@ def read_environment(environment: Mapping[str, str], channels: Mapping[str, str]
             near = nearest(argument)
             hint = f"; did you mean {PREFIX}{near.upper()}?" if near else ""
             raise ContainerError(name, f"vLLM has no engine argument --{argument.replace('_', '-')}{hint}")
+        if operators(argument):
+            message = f"--{argument.replace('_', '-')} is the operator's to set, not a model's; {ALLOWED} on the server can allow it"
+            raise ContainerError(name, message)
         if (value := read_value(environment[name])) is not None:
             try:
                 engine[argument] = value if isinstance(value, dict) else parse(argument, value)

@@ -2,11 +2,11 @@
 
 from typing import Any
 
+from app.locations import LocationError, local
 from app.registry import Registry
 from app.sagemaker import tags
 from app.sagemaker.api import ApiError, arn, epoch, page
 from app.sagemaker.environment import CHANNELS, ContainerError, read_environment
-from app.sagemaker.locations import LocationError, local
 from app.sagemaker.records import ModelRecord
 
 KIND = "model"
@@ -27,6 +27,8 @@ def create(registry: Registry, request: dict[str, Any]) -> dict[str, Any]:
         data = container.get("ModelDataUrl") or container.get("ModelDataSource", {}).get("S3DataSource", {}).get("S3Uri")
         read = read_environment(container.get("Environment", {}), channels, local(data, "ModelDataUrl") if data else None)
         target = local(read.model, "SM_VLLM_MODEL")
+        if tokenizer := read.engine.get("tokenizer"):
+            read.engine["tokenizer"] = local(tokenizer, "SM_VLLM_TOKENIZER")
         speculation = read.speculation
         if head := getattr(speculation, "head", None):
             speculation = speculation.model_copy(update={"head": local(head, "SM_VLLM_SPECULATIVE_CONFIG")})

@@ -3,9 +3,11 @@
 import json
 
 import boto3
+import psutil
 import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
+from ray import serve
 
 from tests.conftest import P_EAGLE
 
@@ -115,10 +117,59 @@ def test_an_update_that_cannot_work_rolls_back_and_what_served_goes_on(deployed,
     assert invoke(aws("sagemaker-runtime"))[0]["InvokedProductionVariant"] == "blue"
 
 
-def test_what_the_cluster_cannot_fit_is_failed_with_the_reason(deployed):
+def test_an_update_takes_over_while_requests_go_on(deployed, aws):
+    environment = deployed.describe_model(ModelName="smol")["PrimaryContainer"]["Environment"]
+    speculative = json.dumps({**json.loads(environment["SM_VLLM_SPECULATIVE_CONFIG"]), "num_speculative_tokens": 2})
+    deployed.create_model(ModelName="smol-2", PrimaryContainer={"Environment": {**environment, "SM_VLLM_SPECULATIVE_CONFIG": speculative}})
+    variant = {"VariantName": "green", "ModelName": "smol-2", "InitialInstanceCount": 1, "InstanceType": "ml.cpu"}
+    deployed.create_endpoint_config(EndpointConfigName="smol-2", ProductionVariants=[variant])
+    before = invoke(aws("sagemaker-runtime"))[1]["choices"][0]["message"]["content"]
+    deployed.update_endpoint(EndpointName="sm", EndpointConfigName="smol-2")
+    variants = []
+    while not variants or variants[-1] == "blue" or deployed.describe_endpoint(EndpointName="sm")["EndpointStatus"] == "Updating":
+        response, answer = invoke(aws("sagemaker-runtime"))
+        assert answer["choices"][0]["message"]["content"] == before  # not one request fails on the way
+        variants.append(response["InvokedProductionVariant"])
+    assert variants == sorted(variants)  # blue, then green, never back
+    assert set(variants) == {"blue", "green"}
+    described = deployed.describe_endpoint(EndpointName="sm")
+    assert (described["EndpointStatus"], described["EndpointConfigName"]) == ("InService", "smol-2")
+
+
+def test_auto_scaling_bounds_change_without_a_restart(deployed, aws):
+    scaling = aws("application-autoscaling")
+    place = {
+        "ServiceNamespace": "sagemaker",
+        "ResourceId": "endpoint/sm/variant/green",
+        "ScalableDimension": "sagemaker:variant:DesiredInstanceCount",
+    }
+    engines = {process.pid for process in psutil.process_iter(["cmdline"]) if "ServeReplica:endpoint-sm" in " ".join(process.info["cmdline"] or [])}
+    scaling.register_scalable_target(**place, MinCapacity=1, MaxCapacity=2)
+    deployed.get_waiter("endpoint_in_service").wait(EndpointName="sm", WaiterConfig={"Delay": 1, "MaxAttempts": 60})
+    metric = {"PredefinedMetricType": "SageMakerVariantConcurrentRequestsPerModelHighResolution"}
+    tracking = {"TargetValue": 8.0, "PredefinedMetricSpecification": metric}
+    scaling.put_scaling_policy(**place, PolicyName="p", PolicyType="TargetTrackingScaling", TargetTrackingScalingPolicyConfiguration=tracking)
+    deployed.get_waiter("endpoint_in_service").wait(EndpointName="sm", WaiterConfig={"Delay": 1, "MaxAttempts": 60})
+    options = serve.status().applications["endpoint-sm.2"]
+    assert options.status == "RUNNING"
+    (target,) = scaling.describe_scalable_targets(ServiceNamespace="sagemaker", ResourceIds=[place["ResourceId"]])["ScalableTargets"]
+    (policy,) = scaling.describe_scaling_policies(ServiceNamespace="sagemaker", ResourceId=place["ResourceId"])["ScalingPolicies"]
+    assert (target["MaxCapacity"], policy["TargetTrackingScalingPolicyConfiguration"]["TargetValue"]) == (2, 8.0)
+    assert engines == {
+        process.pid for process in psutil.process_iter(["cmdline"]) if "ServeReplica:endpoint-sm" in " ".join(process.info["cmdline"] or [])
+    }
+    with pytest.raises(ClientError, match="is not of the form"):
+        scaling.register_scalable_target(**{**place, "ResourceId": "sm"}, MinCapacity=1, MaxCapacity=2)
+    scaling.deregister_scalable_target(**place)
+
+
+def test_what_the_cluster_cannot_fit_is_failed_with_the_reason(deployed, aws):
     variant = {"VariantName": "v", "ModelName": "smol", "InitialInstanceCount": 1, "InstanceType": "ml.p5.48xlarge"}
     deployed.create_endpoint_config(EndpointConfigName="too-large", ProductionVariants=[variant])
     deployed.create_endpoint(EndpointName="too-large", EndpointConfigName="too-large")
+    with pytest.raises(ClientError) as early:
+        aws("sagemaker-runtime").invoke_endpoint(EndpointName="too-large", ContentType="application/json", Body=json.dumps(ASK))
+    assert early.value.response["Error"]["Code"] == "ModelNotReadyException"
     with pytest.raises(Exception, match="Failed"):
         deployed.get_waiter("endpoint_in_service").wait(EndpointName="too-large", WaiterConfig={"Delay": 1, "MaxAttempts": 60})
     assert "needs 8 GPU" in deployed.describe_endpoint(EndpointName="too-large")["FailureReason"]

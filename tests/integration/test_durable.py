@@ -1,9 +1,12 @@
 """kill -9 of every part of the stack, in the middle of creating and deleting: the right final state, nothing lost, nothing twice."""
 
+import json
 import time
 
+import boto3
 import psutil
 import pytest
+from botocore.exceptions import EventStreamError
 from ray import serve
 
 from app.client import GatewayError
@@ -71,7 +74,14 @@ def test_a_killed_gateway_is_replaced(server):
 
 
 def test_a_killed_engine_is_replaced_and_its_endpoint_stays(server):
+    runtime = boto3.client("sagemaker-runtime", endpoint_url=server.url, region_name="us-east-1", aws_access_key_id="a", aws_secret_access_key="b")
+    body = json.dumps({"prompt": "Once upon a time", "max_tokens": 400, "temperature": 0, "ignore_eos": True, "stream": True})
+    events = runtime.invoke_endpoint_with_response_stream(EndpointName=PLAIN, ContentType="application/json", Body=body)["Body"]
+    broken = iter(events)
+    assert next(broken)["PayloadPart"]["Bytes"].startswith(b"data: ")
     kill(f"ServeReplica:endpoint-{PLAIN}.0:SpeculativeWorker")
+    with pytest.raises(EventStreamError, match="ModelStreamError.*failed while answering"):
+        list(broken)
     assert "Paris" in eventually(lambda: ask(server, PLAIN))
     assert status(server, PLAIN) == "InService"
     assert applications(PLAIN) == [f"endpoint-{PLAIN}.0"]

@@ -76,6 +76,7 @@ def test_a_failed_update_rolls_back_and_says_why():
     step = next_step(updating(deployed=True), apps(v0="RUNNING", v1="DEPLOY_FAILED"))
     assert (step.endpoint.status, step.endpoint.spec.model, step.delete) == (IN_SERVICE, "m", (1,))
     assert "rolled back: ValueError: the head is wrong" in step.endpoint.failure_reason
+    assert step.endpoint.updated_to(SPEC).successor.version == 2  # the failed one may still be going
 
 
 def test_scaling_gives_the_same_application_to_serve_again():

@@ -1,8 +1,10 @@
 import json
+import re
 
 import pytest
 
 from app.sagemaker.environment import ContainerError, read_environment
+from deployments.arguments import OPERATOR_ONLY, known_arguments
 from deployments.speculation import Eagle3, NoSpeculation, PEagle
 
 HEAD = {"model": "/opt/ml/additional-model-data-sources/draft", "method": "eagle3", "num_speculative_tokens": 5, "parallel_drafting": True}
@@ -57,6 +59,32 @@ def test_other_variables_are_not_vllms():
 def test_what_cannot_be_used_is_named_with_what_would_do(environment, message):
     with pytest.raises(ContainerError, match=message):
         read(**environment)
+
+
+def test_what_runs_code_or_opens_files_is_the_operators(monkeypatch):
+    with pytest.raises(ContainerError, match="SM_VLLM_TRUST_REMOTE_CODE: --trust-remote-code is the operator's to set"):
+        read(SM_VLLM_TRUST_REMOTE_CODE="true")
+    monkeypatch.setenv("PEAGLE_ALLOWED_ARGUMENTS", "trust_remote_code")
+    assert read(SM_VLLM_TRUST_REMOTE_CODE="true").engine == {"trust_remote_code": True}
+    with pytest.raises(ContainerError, match="SM_VLLM_MIDDLEWARE"):
+        read(SM_VLLM_MIDDLEWARE="os.system")
+
+
+def test_every_argument_that_may_name_a_file_or_code_has_been_thought_about():
+    """Fails when a new vLLM brings one: decide whether it is the operator's."""
+    harmless = """
+        chat_template_content_format cohere_format config_format data_parallel_multi_port_external_lb default_chat_template_kwargs
+        disable_access_log_for_endpoints enable_mixed_moe_lora_format enable_mm_processor_stats enable_tokenizer_info_endpoint load_format
+        lora_target_modules
+        mm_processor_cache_gb mm_processor_cache_type mm_processor_device mm_processor_kwargs override_generation_config
+        skip_tokenizer_init tokenizer_mode tokenizer_revision
+        tokenizer
+    """  # tokenizer is resolved inside the model roots
+    words = (
+        r"path|file|dir(_|$)|cls|plugin|middleware|trust|ssl|processor|module|class|template|endpoint|host|port(_|$)|key|format|addr|url|tokenizer"
+    )
+    suspicious = {name for name in known_arguments() if re.search(words, name)}
+    assert suspicious - OPERATOR_ONLY - set(harmless.split()) == set()
 
 
 def test_the_ladder_of_models():

@@ -7,6 +7,8 @@ import os
 from pathlib import Path
 
 from app.catalog import REPOSITORY, load_cards
+from deployments.spec import EndpointSpec
+from deployments.speculation import NoSpeculation
 from drafter.home import peagle_home
 
 ROOTS = "PEAGLE_MODEL_ROOTS"
@@ -45,6 +47,18 @@ def local(location: str, field: str) -> str:
                 return str(found)
         raise LocationError(f"{field}: {location} is not a folder under {_shown()} ({ROOTS})")
     return location
+
+
+def within_roots(spec: EndpointSpec) -> EndpointSpec:
+    """A spec asked for over HTTP, its head where it is.
+
+    Raises:
+        LocationError: the head is outside the model roots.
+    """
+    if isinstance(spec.speculation, NoSpeculation):
+        return spec
+    head = local(spec.speculation.head, "head")
+    return spec.model_copy(update={"speculation": spec.speculation.model_copy(update={"head": head})})
 
 
 def _inside(root: Path, path: Path) -> Path | None:
