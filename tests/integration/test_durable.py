@@ -80,7 +80,7 @@ def test_a_killed_engine_is_replaced_and_its_endpoint_stays(server):
     broken = iter(events)
     assert next(broken)["PayloadPart"]["Bytes"].startswith(b"data: ")
     kill(f"ServeReplica:endpoint-{PLAIN}.0:SpeculativeWorker")
-    with pytest.raises(EventStreamError, match="ModelStreamError.*failed while answering"):
+    with pytest.raises(EventStreamError, match=r"ModelStreamError.*failed while answering"):
         list(broken)
     assert "Paris" in eventually(lambda: ask(server, PLAIN))
     assert status(server, PLAIN) == "InService"
