@@ -1,6 +1,7 @@
 """The ``peagle`` command."""
 
 import os
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -57,13 +58,15 @@ def deploy(
     name: Annotated[str | None, typer.Option(help="Name of the endpoint; default: the model's.")] = None,
     speculation: Annotated[Method, typer.Option(help="How tokens are drafted.")] = "p_eagle",
     k: Annotated[int | None, typer.Option("--k", help="Draft tokens a step; default: the card's.")] = None,
-    head: Annotated[str | None, typer.Option(help="Another head's folder or hub id.")] = None,
+    head: Annotated[str | None, typer.Option(help="Another head's folder, under the server's PEAGLE_MODEL_ROOTS, or hub id.")] = None,
     tensor_parallel_size: Annotated[int | None, typer.Option("--tp", help="GPUs a replica; default: the card's minimum.")] = None,
     max_replicas: Annotated[int, typer.Option(help="Replicas at most.")] = 1,
     wait: Annotated[bool, typer.Option(help="Wait until it is in service.")] = False,
     url: Url = DEFAULT_URL,
 ) -> None:
     """Deploy a model of the catalog as an endpoint."""
+    if head and Path(head).is_dir():
+        head = str(Path(head).resolve())  # the server's working folder is another one
     request: dict[str, Any] = {"model": model, "name": name, "speculation": speculation, "num_speculative_tokens": k, "head": head}
     request |= {"tensor_parallel_size": tensor_parallel_size, "max_replicas": max_replicas}
     client = Client(url)
