@@ -67,10 +67,6 @@ def test_a_head_that_does_not_fit_fails_in_seconds_with_the_reason(server, alter
     assert time.monotonic() - started < 60
 
 
-def test_a_head_that_is_not_there_is_named(server):
-    assert "/no/such/head is not a folder" in failure_of(server, name="headless", head="/no/such/head")
-
-
 def test_a_model_this_cluster_cannot_hold_fails_with_what_lacks(server):
     endpoint = server.client.call("POST", "/v1/endpoints", {"model": "gpt-oss-120b", "name": "big"})
     assert endpoint["status"] == "Creating"
@@ -93,6 +89,8 @@ def test_a_model_this_cluster_cannot_hold_fails_with_what_lacks(server):
         ({"model": MODEL, "k": 3}, "k: "),
         ({"model": "gemma-4-31b-it"}, "no public p_eagle head"),
         ({"model": MODEL, "name": P_EAGLE}, "exists already"),
+        ({"model": MODEL, "head": "/no/such/head"}, "head: /no/such/head is not a folder under .*PEAGLE_MODEL_ROOTS"),
+        ({"model": MODEL, "head": "/etc"}, "head: /etc is not a folder under"),
     ],
 )
 def test_a_request_that_cannot_be_met_is_refused_at_once(server, request_, says):
