@@ -4,6 +4,7 @@ from typing import Any
 
 from deployments import cpu
 from deployments.spec import EndpointSpec
+from deployments.version import versioned
 from drafter.engine import CPU_ARGUMENTS
 
 HEALTH_CHECK_TIMEOUT_S = 60.0  # a loaded engine may take long to answer; at Ray's 10 s loaded replicas are killed (ray#54070)
@@ -71,4 +72,4 @@ def build_application(spec: EndpointSpec) -> Any:
 
     config = llm_config(spec)
     options = SpeculativeWorker.get_deployment_options(config)
-    return serve.deployment(SpeculativeWorker).options(**options).bind(config)
+    return versioned(serve.deployment(SpeculativeWorker).options(**options), spec).bind(config)

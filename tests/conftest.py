@@ -13,6 +13,11 @@ URL = "http://127.0.0.1:8123"
 P_EAGLE, EAGLE3, PLAIN = "p-eagle", "eagle3", "plain"
 
 
+def pytest_collection_modifyitems(items):
+    """Tests that start engines of their own come before the session's engines, which stay: memory is for one lot."""
+    items.sort(key=lambda item: item.get_closest_marker("alone") is None)
+
+
 @pytest.fixture(scope="session")
 def server(tmp_path_factory):
     if reason := too_small(endpoints=4):

@@ -15,14 +15,16 @@ from tests.conftest import PLAIN
 MODEL = "smollm2-135m-instruct"
 
 
+def processes(title):
+    found = [process for process in psutil.process_iter(["cmdline"]) if title in " ".join(process.info["cmdline"] or [])]
+    assert found, f"no process is called {title}"
+    return found
+
+
 def kill(title):
     """kill -9 the processes whose title holds ``title``."""
-    killed = 0
-    for process in psutil.process_iter(["cmdline"]):
-        if title in " ".join(process.info["cmdline"] or []):
-            process.kill()
-            killed += 1
-    assert killed, f"no process is called {title}"
+    for process in processes(title):
+        process.kill()
 
 
 def eventually(done, timeout_s=240):
@@ -75,11 +77,12 @@ def test_a_killed_gateway_is_replaced(server):
 
 def test_a_killed_engine_is_replaced_and_its_endpoint_stays(server):
     runtime = boto3.client("sagemaker-runtime", endpoint_url=server.url, region_name="us-east-1", aws_access_key_id="a", aws_secret_access_key="b")
+    (engine,) = processes(f"ServeReplica:endpoint-{PLAIN}.0:SpeculativeWorker")  # before it answers: then its title is the call's
     body = json.dumps({"prompt": "Once upon a time", "max_tokens": 400, "temperature": 0, "ignore_eos": True, "stream": True})
     events = runtime.invoke_endpoint_with_response_stream(EndpointName=PLAIN, ContentType="application/json", Body=body)["Body"]
     broken = iter(events)
     assert next(broken)["PayloadPart"]["Bytes"].startswith(b"data: ")
-    kill(f"ServeReplica:endpoint-{PLAIN}.0:SpeculativeWorker")
+    engine.kill()
     with pytest.raises(EventStreamError, match=r"ModelStreamError.*failed while answering"):
         list(broken)
     assert "Paris" in eventually(lambda: ask(server, PLAIN))

@@ -12,6 +12,9 @@ from app.catalog import DeployRequest
 from app.client import Client, GatewayError
 from app.endpoint import Endpoint, Status
 from app.registry import Registry
+from drafter.target import prepare_target
+
+pytestmark = pytest.mark.alone
 
 MODEL = "smollm2-135m-instruct"
 START = """
@@ -35,11 +38,11 @@ def spec(name, k=None):
 
 
 @pytest.fixture
-def restarted(server, tmp_path):
+def restarted(tmp_path):
     """A stack that starts over what a killed one left: one endpoint creating, one updating, one deleting, one in service."""
     home = tmp_path / "home"
     home.mkdir()
-    (home / "models").symlink_to(server.models)
+    (home / "models").symlink_to(prepare_target().parent)
     registry = Registry(home / "registry.sqlite")
     registry.put(Endpoint(spec=spec("creating"), deployed=True))
     updating = Endpoint(spec=spec("updating"), deployed=True, status=Status.IN_SERVICE).updated_to(spec("updating", k=2))

@@ -12,6 +12,8 @@ from drafter.data import read_generations
 from drafter.suites import evaluation_prompts
 from drafter.target import prepare_target
 
+pytestmark = pytest.mark.alone
+
 
 def generate(out, *options):
     done = subprocess.run(

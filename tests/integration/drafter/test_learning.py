@@ -14,6 +14,8 @@ from drafter.recipe import TrainingConfig
 from drafter.train import train
 from drafter.verify import head_problems
 
+pytestmark = pytest.mark.alone
+
 VOCABULARY, ANSWER = 256, 40
 
 

@@ -12,6 +12,8 @@ from drafter.suites import evaluation_ids
 from drafter.target import prepare_target
 from drafter.verify import head_problems
 
+pytestmark = pytest.mark.alone
+
 HEAD = Path(drafter.__file__).parent / "heads" / "smollm2-135m-instruct-p-eagle"
 
 

@@ -1,9 +1,11 @@
 import pytest
 from pydantic import ValidationError
+from ray import serve
 
 from deployments.builder import bundles, deployment_options, engine_arguments
 from deployments.spec import EndpointSpec, Replicas
 from deployments.speculation import PEagle
+from deployments.version import versioned
 
 
 def spec(**changes):
@@ -30,6 +32,13 @@ def test_a_cpu_endpoint_runs_eagerly_in_float32_without_speculation_unless_asked
     assert arguments["dtype"] == "float32"
     assert arguments["enforce_eager"] is True
     assert "speculative_config" not in arguments
+
+
+def test_a_deployments_version_changes_with_what_its_replicas_are_and_not_with_how_many():
+    deployment = serve.deployment(type("Worker", (), {}))  # fails here when Ray changes how a version is set
+    two, four = (versioned(deployment, spec(replicas=Replicas(minimum=count, maximum=count))) for count in (2, 4))
+    assert two.version == four.version
+    assert two.version != versioned(deployment, spec(max_num_seqs=3)).version
 
 
 def test_backpressure_and_autoscaling_are_always_set():
