@@ -49,6 +49,7 @@ class Endpoint(BaseModel):
     status: Status = Field(default=Status.CREATING, description="State.")
     failure_reason: str | None = Field(default=None, description="Why it, or its last update, failed.")
     deployed: bool = Field(default=False, description="Whether Serve was given this spec.")
+    running: int = Field(default=0, description="Replicas that run.")
     declared: bool = Field(default=False, description="Whether it comes from the application's own arguments.")
     created: datetime = Field(default_factory=lambda: datetime.now(UTC), description="When it was created.")
     modified: datetime = Field(default_factory=lambda: datetime.now(UTC), description="When its state last changed.")
@@ -111,10 +112,11 @@ class EndpointError(Exception):
 
 
 class Application(NamedTuple):
-    """Serve's word for one application: its status, and its message about it."""
+    """Serve's word for one application: its status, its message about it, and how many replicas run."""
 
     status: str
     message: str = ""
+    running: int = 0
 
 
 class Step(NamedTuple):

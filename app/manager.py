@@ -130,6 +130,9 @@ class EndpointManager:
                     self._registry.put(step.endpoint)
                     reason = step.endpoint.failure_reason
                     logger.info("endpoint %s is %s%s", name, step.endpoint.status, f": {reason}" if reason else "")
+            serving = applications.get(name, {}).get(step.endpoint.version) if step.endpoint else None
+            if step.endpoint and serving and serving.running != step.endpoint.running:
+                self._registry.put(step.endpoint.model_copy(update={"running": serving.running}))
             if step.endpoint is not None and step.deploy is not None:
                 self._deploying[name] = asyncio.create_task(self._deploy(step.endpoint, step.deploy))
             for version in step.delete:
@@ -174,5 +177,6 @@ def _by_endpoint(applications: Mapping[str, ApplicationStatusOverview]) -> dict[
     for name, one in applications.items():
         if (run := application_version(name)) is not None:
             messages = [deployment.message for deployment in one.deployments.values()]
-            found[run[0]][run[1]] = Application(one.status.value, "\n".join(messages))
+            running = sum(deployment.replica_states.get("RUNNING", 0) for deployment in one.deployments.values())
+            found[run[0]][run[1]] = Application(one.status.value, "\n".join(messages), running)
     return found

@@ -37,14 +37,13 @@ def get(registry: Registry, name: str) -> Endpoint:
 def describe(registry: Registry, request: dict[str, Any]) -> dict[str, Any]:
     """DescribeEndpoint."""
     endpoint = get(registry, request["EndpointName"])
-    serving = endpoint.status in (Status.IN_SERVICE, Status.UPDATING)
     weight = registry.record(scaling.WeightRecord, endpoint.name)
     variant = {
         "VariantName": endpoint.variant,
         "DesiredWeight": weight.weight if weight else 1.0,
         "CurrentWeight": weight.weight if weight else 1.0,
         "DesiredInstanceCount": endpoint.spec.replicas.minimum,
-        "CurrentInstanceCount": endpoint.spec.replicas.minimum if serving else 0,
+        "CurrentInstanceCount": endpoint.running,
     }
     described = {
         "EndpointName": endpoint.name,

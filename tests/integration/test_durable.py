@@ -12,7 +12,7 @@ from ray import serve
 from app.client import GatewayError
 from tests.conftest import PLAIN
 
-MODEL = "smollm2-135m-instruct"
+MODEL, TARGET = "smollm2-135m-instruct", "HuggingFaceTB/SmolLM2-135M-Instruct"
 
 
 def processes(title):
@@ -53,7 +53,11 @@ def ask(server, name):
     return server.client.call("POST", "/v1/completions", body)["choices"][0]["text"]
 
 
-def test_killed_while_creating_and_while_deleting(server):
+def aws(server, service):
+    return boto3.client(service, endpoint_url=server.url, region_name="us-east-1", aws_access_key_id="a", aws_secret_access_key="b")
+
+
+def test_killed_while_creating_updating_and_deleting(server):
     server.client.call("POST", "/v1/endpoints", {"model": MODEL, "name": "durable", "speculation": "none"})
     eventually(lambda: applications("durable"))
     kill("ServeReplica:peagle:EndpointManager")
@@ -61,6 +65,18 @@ def test_killed_while_creating_and_while_deleting(server):
     kill("ServeController")
     eventually(lambda: status(server, "durable") == "InService")
     assert applications("durable") == ["endpoint-durable.0"]
+    assert "Paris" in ask(server, "durable")
+
+    sagemaker = aws(server, "sagemaker")
+    sagemaker.create_model(ModelName="shorter", PrimaryContainer={"Environment": {"HF_MODEL_ID": TARGET, "SM_VLLM_MAX_MODEL_LEN": "1024"}})
+    variant = {"VariantName": "v", "ModelName": "shorter", "InitialInstanceCount": 1, "InstanceType": "ml.cpu"}
+    sagemaker.create_endpoint_config(EndpointConfigName="shorter", ProductionVariants=[variant])
+    sagemaker.update_endpoint(EndpointName="durable", EndpointConfigName="shorter")
+    eventually(lambda: len(applications("durable")) == 2)
+    kill("ServeReplica:peagle:EndpointManager")
+    kill("ServeController")
+    eventually(lambda: status(server, "durable") == "InService")
+    eventually(lambda: applications("durable") == ["endpoint-durable.1"])
     assert "Paris" in ask(server, "durable")
 
     server.client.call("DELETE", "/v1/endpoints/durable")
@@ -76,7 +92,7 @@ def test_a_killed_gateway_is_replaced(server):
 
 
 def test_a_killed_engine_is_replaced_and_its_endpoint_stays(server):
-    runtime = boto3.client("sagemaker-runtime", endpoint_url=server.url, region_name="us-east-1", aws_access_key_id="a", aws_secret_access_key="b")
+    runtime = aws(server, "sagemaker-runtime")
     (engine,) = processes(f"ServeReplica:endpoint-{PLAIN}.0:SpeculativeWorker")  # before it answers: then its title is the call's
     body = json.dumps({"prompt": "Once upon a time", "max_tokens": 400, "temperature": 0, "ignore_eos": True, "stream": True})
     events = runtime.invoke_endpoint_with_response_stream(EndpointName=PLAIN, ContentType="application/json", Body=body)["Body"]
