@@ -1,11 +1,13 @@
 import csv
 import json
 import os
+import shutil
 import subprocess
 import sys
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from drafter import features
 from drafter.data import DataError, read_generations
@@ -122,6 +124,15 @@ def test_data_added_later_leaves_earlier_features_good(tiny_target, data, tmp_pa
     FeatureStore(folder, rows, tiny_target, (1, 2, 3)).compute()
     assert len(list(folder.glob("*.safetensors"))) == 2
     assert first.stat().st_mtime_ns == written
+
+
+def test_a_fine_tuned_copy_is_another_target(tiny_target, tmp_path):
+    shutil.copytree(tiny_target, tmp_path / "copy")
+    assert features.target_fingerprint(tmp_path / "copy") == features.target_fingerprint(tiny_target)
+    weights = load_file(tiny_target / "model.safetensors")
+    weights["model.layers.3.mlp.up_proj.weight"] += 0.01
+    save_file(weights, tmp_path / "copy" / "model.safetensors", metadata={"format": "pt"})
+    assert features.target_fingerprint(tmp_path / "copy") != features.target_fingerprint(tiny_target)
 
 
 def test_a_long_sequence_trained_in_partitions_learns_the_same(tiny_target, data, tmp_path):
