@@ -15,7 +15,7 @@ from fastapi.responses import JSONResponse
 
 REGION, ACCOUNT = "us-east-1", "000000000000"
 Code = Literal["ValidationException", "ResourceNotFound", "ResourceInUse", "ResourceLimitExceeded", "ConflictException", "ThrottlingException"]
-Service = Literal["sagemaker", "application-autoscaling"]
+Service = Literal["sagemaker", "sagemaker-runtime", "application-autoscaling"]
 T = TypeVar("T")
 
 

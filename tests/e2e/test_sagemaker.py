@@ -3,6 +3,7 @@
 import json
 
 import boto3
+import httpx
 import psutil
 import pytest
 from botocore.config import Config
@@ -71,6 +72,11 @@ def test_a_response_stream_carries_the_same_text(deployed, aws):
     )
     assert text.rstrip().endswith("data: [DONE]")
     assert response["InvokedProductionVariant"] == "blue"
+
+
+def test_each_endpoint_has_a_ping(deployed, server):
+    assert httpx.get(f"{server.url}/endpoints/sm/ping").status_code == 200
+    assert httpx.get(f"{server.url}/endpoints/none/ping").status_code == 400
 
 
 def test_a_completion_payload_is_answered_too(deployed, aws):
