@@ -16,9 +16,13 @@ MODEL, TARGET = "smollm2-135m-instruct", "HuggingFaceTB/SmolLM2-135M-Instruct"
 
 
 def processes(title):
-    found = [process for process in psutil.process_iter(["cmdline"]) if title in " ".join(process.info["cmdline"] or [])]
-    assert found, f"no process is called {title}"
-    return found
+    """Processes whose title holds ``title``; while a replica answers, its title is the call's, so this waits for a pause."""
+    for _ in range(100):
+        if found := [process for process in psutil.process_iter(["cmdline"]) if title in " ".join(process.info["cmdline"] or [])]:
+            return found
+        time.sleep(0.1)
+    pytest.fail(f"no process is called {title}")
+    return []
 
 
 def kill(title):
