@@ -1,6 +1,7 @@
 """A small client of the gateway, for the command line and the demo."""
 
 import json
+import os
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -31,10 +32,12 @@ class Answer(BaseModel):
 
 
 class Client:
-    """Calls the gateway at ``url``."""
+    """Calls the gateway at ``url``, with the API key in ``PEAGLE_API_KEY`` if there is one."""
 
     def __init__(self, url: str) -> None:
-        self._http = httpx.Client(base_url=url, timeout=httpx.Timeout(600, connect=5))
+        key = os.environ.get("PEAGLE_API_KEY")
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        self._http = httpx.Client(base_url=url, headers=headers, timeout=httpx.Timeout(600, connect=5))
 
     def call(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
         """One request; the response's JSON.
