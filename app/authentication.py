@@ -125,7 +125,7 @@ class Authentication:
             return
         self._limiter.begin(key)
         try:
-            await self._app({**scope, "peagle.key": key.name}, receive, send)
+            await self._app(scope, receive, send)
         finally:
             self._limiter.end(key)
 

@@ -38,6 +38,12 @@ def error_event(error: EndpointError) -> str:
     return f"data: {json.dumps(error_object(_STATUS[error.kind], error.message, error.parameter))}\n\n"
 
 
+def first_fault(error: ValidationError) -> tuple[str, str]:
+    """The first field at fault (empty: the whole), and what is wrong with it."""
+    first = error.errors()[0]
+    return ".".join(str(part) for part in first["loc"]), first["msg"]
+
+
 async def _endpoint_error(_: Request, error: Exception) -> JSONResponse:
     if not isinstance(error, EndpointError):
         raise error
@@ -48,9 +54,8 @@ async def _endpoint_error(_: Request, error: Exception) -> JSONResponse:
 async def _validation_error(_: Request, error: Exception) -> JSONResponse:
     if not isinstance(error, ValidationError):
         raise error
-    first = error.errors()[0]
-    parameter = ".".join(str(part) for part in first["loc"]) or None
-    return error_response(400, f"{parameter}: {first['msg']}" if parameter else first["msg"], parameter)
+    field, message = first_fault(error)
+    return error_response(400, f"{field}: {message}" if field else message, field or None)
 
 
 async def _speculation_error(_: Request, error: Exception) -> JSONResponse:

@@ -7,9 +7,9 @@ import gzip
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -42,26 +42,48 @@ class DataError(ValueError):
     """A row of the data cannot be trained on; the message names the row and the reason."""
 
 
+R = TypeVar("R", bound=BaseModel)
+
+
+def read_rows(path: Path, kind: type[R]) -> Iterator[tuple[str, R]]:
+    """Yield file and row number, and the row as ``kind``, of a ``.jsonl`` or ``.jsonl.gz`` file.
+
+    Raises:
+        DataError: a row is not JSON or not a ``kind``; the message names the row and the field.
+    """
+    with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
+        for number, line in enumerate(lines, start=1):
+            where = f"{path.name} row {number}"
+            try:
+                yield where, kind.model_validate_json(line)
+            except ValidationError as error:
+                first = error.errors()[0]
+                field = ".".join(str(part) for part in first["loc"]) or "the line"
+                raise DataError(f"{where}: {field}: {first['msg']}") from None
+
+
+def check_ids(where: str, ids: Sequence[int], vocab_size: int) -> None:
+    """Refuse token ids the target lacks.
+
+    Raises:
+        DataError: one is outside the vocabulary.
+    """
+    if wrong := [token for token in ids if not 0 <= token < vocab_size]:
+        raise DataError(f"{where}: token id {wrong[0]} is outside the target's vocabulary of {vocab_size}")
+
+
 def read_generations(path: Path, vocab_size: int, max_tokens: int = 8192) -> Iterator[Generation]:
     """Yield the rows of a ``.jsonl`` or ``.jsonl.gz`` file.
 
     Raises:
         DataError: a row is not JSON, is empty, is longer than ``max_tokens`` or has a token id the target lacks.
     """
-    with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
-        for row, line in enumerate(lines, start=1):
-            try:
-                generation = Generation.model_validate_json(line)
-            except ValidationError as error:
-                first = error.errors()[0]
-                field = ".".join(str(part) for part in first["loc"]) or "the line"
-                raise DataError(f"{path.name} row {row}: {field}: {first['msg']}") from None
-            ids = generation.token_ids
-            if len(ids) > max_tokens:
-                raise DataError(f"{path.name} row {row}: {len(ids)} tokens, the limit is {max_tokens}")
-            if wrong := [token for token in ids if not 0 <= token < vocab_size]:
-                raise DataError(f"{path.name} row {row}: token id {wrong[0]} is outside the target's vocabulary of {vocab_size}")
-            yield generation.model_copy(update={"where": f"{path.name} row {row}"})
+    for where, generation in read_rows(path, Generation):
+        ids = generation.token_ids
+        if len(ids) > max_tokens:
+            raise DataError(f"{where}: {len(ids)} tokens, the limit is {max_tokens}")
+        check_ids(where, ids, vocab_size)
+        yield generation.model_copy(update={"where": where})
 
 
 def split_held_out(generations: Iterable[Generation], percent: int = 5) -> tuple[list[Generation], list[Generation]]:

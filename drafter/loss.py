@@ -56,7 +56,7 @@ class PEagleLoss(torch.nn.Module):
         """The part's loss.
 
         Args:
-            inputs: what ``drafter.train.training_inputs`` makes of a sample.
+            inputs: what ``drafter.recipe.training_inputs`` makes of a sample.
             part: one of ``parts(inputs)``.
             rows_in_sequence: draft positions with a loss in all parts together.
         """

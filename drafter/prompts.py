@@ -4,7 +4,6 @@ Every prompt becomes token ids through the target's chat template, so that one p
 """
 
 import contextlib
-import gzip
 import hashlib
 import importlib
 import inspect
@@ -17,9 +16,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from drafter.data import DataError
+from drafter.data import check_ids, read_rows
 
 # Modules that act when imported, or that only hold other programs' parts.
 _NOT_IMPORTED = {"antigravity", "this", "idlelib", "turtledemo", "lib2to3", "tkinter", "turtle"}
@@ -74,18 +73,10 @@ def read_prompts(path: Path, tokenizer: Any) -> Iterator[Prompt]:
     Raises:
         DataError: a row is none of these, or has a token id the target lacks; the message names the row.
     """
-    with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
-        for number, line in enumerate(lines, start=1):
-            try:
-                row = _Row.model_validate_json(line)
-            except ValidationError as error:
-                first = error.errors()[0]
-                field = ".".join(str(part) for part in first["loc"]) or "the line"
-                raise DataError(f"{path.name} row {number}: {field}: {first['msg']}") from None
-            ids = row.prompt_ids or encode_chat(tokenizer, row.messages or [{"role": "user", "content": row.prompt or ""}])
-            if wrong := [token for token in ids if not 0 <= token < len(tokenizer)]:
-                raise DataError(f"{path.name} row {number}: token id {wrong[0]} is outside the target's vocabulary of {len(tokenizer)}")
-            yield Prompt(ids=ids, source=row.source or path.name.split(".")[0])
+    for where, row in read_rows(path, _Row):
+        ids = row.prompt_ids or encode_chat(tokenizer, row.messages or [{"role": "user", "content": row.prompt or ""}])
+        check_ids(where, ids, len(tokenizer))
+        yield Prompt(ids=ids, source=row.source or path.name.split(".")[0])
 
 
 def standard_library(tokenizer: Any, seed: int = 0) -> list[Prompt]:

@@ -14,7 +14,6 @@ from botocore.validate import ParamValidator
 from fastapi.responses import JSONResponse
 
 REGION, ACCOUNT = "us-east-1", "000000000000"
-Code = Literal["ValidationException", "ResourceNotFound", "ResourceInUse", "ResourceLimitExceeded", "ConflictException", "ThrottlingException"]
 Service = Literal["sagemaker", "sagemaker-runtime", "application-autoscaling"]
 T = TypeVar("T")
 
@@ -22,7 +21,7 @@ T = TypeVar("T")
 class ApiError(Exception):
     """An operation that cannot be carried out, as SageMaker says it."""
 
-    def __init__(self, code: Code | str, message: str) -> None:
+    def __init__(self, code: str, message: str) -> None:
         super().__init__(code, message)
         self.code, self.message = code, message
 

@@ -1,6 +1,6 @@
 """SageMaker's control plane over the registry: each operation reads or writes it, and reconciliation does the rest.
 
-Operations and their shapes: the Amazon SageMaker API Reference. The endpoint manager owns the one instance.
+Operations and their shapes: the Amazon SageMaker API Reference. The endpoint manager, the registry's one writer, calls them.
 """
 
 from collections.abc import Callable

@@ -4,6 +4,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from app.errors import first_fault
 from app.registry import Registry
 from app.sagemaker import models, tags
 from app.sagemaker.api import ApiError, arn, epoch, page
@@ -75,15 +76,14 @@ def to_spec(registry: Registry, config: ConfigRecord, endpoint: str) -> Endpoint
             **own,
         )
     except ValidationError as error:
-        first = error.errors()[0]
-        raise ApiError("ValidationException", f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}") from None
+        field, message = first_fault(error)
+        raise ApiError("ValidationException", f"{field}: {message}") from None
 
 
 def describe(registry: Registry, request: dict[str, Any]) -> dict[str, Any]:
     """DescribeEndpointConfig."""
     record = get(registry, request["EndpointConfigName"])
-    asked = {key: value for key, value in record.request.items() if key != "Tags"}
-    return {**asked, "EndpointConfigArn": arn(KIND, record.name), "CreationTime": epoch(record.created)}
+    return {**record.described(), "EndpointConfigArn": arn(KIND, record.name)}
 
 
 def list_(registry: Registry, request: dict[str, Any]) -> dict[str, Any]:

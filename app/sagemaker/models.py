@@ -57,8 +57,7 @@ def get(registry: Registry, name: str) -> ModelRecord:
 def describe(registry: Registry, request: dict[str, Any]) -> dict[str, Any]:
     """DescribeModel."""
     record = get(registry, request["ModelName"])
-    asked = {key: value for key, value in record.request.items() if key != "Tags"}
-    return {**asked, "ModelArn": arn(KIND, record.name), "CreationTime": epoch(record.created)}
+    return {**record.described(), "ModelArn": arn(KIND, record.name)}
 
 
 def list_(registry: Registry, request: dict[str, Any]) -> dict[str, Any]:

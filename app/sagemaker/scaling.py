@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from app.endpoint import Endpoint, Status
 from app.registry import Registry
 from app.sagemaker.api import ACCOUNT, REGION, ApiError, epoch
+from app.sagemaker.records import RequestRecord
 from deployments.spec import Replicas
 
 DIMENSION = "sagemaker:variant:DesiredInstanceCount"
@@ -36,14 +37,8 @@ class TargetRecord(BaseModel):
     created: datetime = Field(default_factory=lambda: datetime.now(UTC), description="When it was registered.")
 
 
-class PolicyRecord(BaseModel):
-    """A scaling policy."""
-
-    model_config = ConfigDict(frozen=True)
-
-    name: str = Field(description="Resource id, a space, and the policy's name.")
-    request: dict[str, Any] = Field(description="The PutScalingPolicy request.")
-    created: datetime = Field(default_factory=lambda: datetime.now(UTC), description="When it was put.")
+class PolicyRecord(RequestRecord):
+    """A scaling policy; its name is the resource id, a space, and the policy's own."""
 
     @property
     def resource(self) -> str:

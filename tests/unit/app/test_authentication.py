@@ -140,6 +140,29 @@ def test_a_signature_is_good_for_five_minutes(path, minutes, good):
             verify(read_keys(path), "POST", HOST + "/", headers, b"{}", at)
 
 
+def test_over_its_limit_a_key_is_told_when_to_come_back(path):
+    _, told = create_key(path, "a", "api", Limits(requests_per_minute=1))
+    key, secret = create_key(path, "b", "aws", Limits(requests_per_minute=1))
+    app = FastAPI()
+    app.add_middleware(Authentication)
+
+    @app.api_route("/{path:path}", methods=["GET", "POST"])
+    async def answer():
+        return {}
+
+    async def twice(method, url, headers, content):
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=HOST) as http:
+            return [await http.request(method, url, headers=headers, content=content) for _ in range(2)]
+
+    for first, second in (
+        asyncio.run(twice("GET", "/v1/models", {"Authorization": f"Bearer {told}"}, b"")),
+        asyncio.run(twice("POST", "/", signed(key, secret), b"{}")),
+    ):
+        assert (first.status_code, second.status_code) == (200, 429)
+        assert 1 <= int(second.headers["retry-after"]) <= 60
+    assert second.json()["__type"] == "ThrottlingException"
+
+
 def test_a_keys_limits_hold_and_say_when_to_come_back(path):
     _, told = create_key(path, "a", "api", Limits(requests_per_minute=1))
     key = read_keys(path).bearer(told)
