@@ -35,7 +35,7 @@ def deployment_options(spec: EndpointSpec) -> dict[str, Any]:
         },
         "health_check_timeout_s": HEALTH_CHECK_TIMEOUT_S,
         "graceful_shutdown_timeout_s": 30.0,
-        "max_constructor_retry_count": 1,  # a head or target that does not load will not load the second time
+        "max_constructor_retry_count": 2,  # engines that start at once may race for a port; what cannot load at all, preflight refuses
         "ray_actor_options": {"num_cpus": 0},
     }
 

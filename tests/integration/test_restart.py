@@ -67,7 +67,8 @@ def test_each_endpoint_ends_where_it_was_going(restarted):
         if endpoints and all(one["status"] == "InService" for one in endpoints.values()):
             break
         time.sleep(1)
-    assert {name: (one["status"], one["version"]) for name, one in endpoints.items()} == {"creating": ("InService", 0), "updating": ("InService", 1)}
+    outcome = {name: (one["status"], one["version"], one["failure_reason"]) for name, one in endpoints.items()}
+    assert outcome == {"creating": ("InService", 0, None), "updating": ("InService", 1, None)}
     assert endpoints["updating"]["spec"]["speculation"]["num_speculative_tokens"] == 2
     for name in endpoints:
         answer = client.call("POST", "/v1/completions", {"model": name, "prompt": "The capital of France is", "max_tokens": 4, "temperature": 0})
