@@ -8,7 +8,7 @@ from typing import Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from deployments.spec import EndpointSpec, Replicas
+from deployments.spec import EndpointSpec, Limits, Replicas
 from deployments.speculation import Eagle3, NoSpeculation, PEagle, Speculation, parse_speculative_config
 from drafter.target import target_folder
 
@@ -98,8 +98,15 @@ class DeployRequest(BaseModel):
     accelerator: str | None = Field(default=None, description="Ray accelerator type, such as H100; empty: any.")
     max_num_seqs: int | None = Field(default=None, ge=1, description="Requests a replica decodes at once; empty: the card's.")
     max_model_len: int | None = Field(default=None, ge=16, description="Context in tokens; empty: the card's.")
-    min_replicas: int = Field(default=1, ge=1, description="Replicas kept when idle.")
+    min_replicas: int = Field(default=1, ge=0, description="Replicas kept when idle; 0: the next request waits while one starts.")
     max_replicas: int = Field(default=1, ge=1, description="Replicas at most.")
+    target_ongoing_requests: float | None = Field(default=None, gt=0, description="Requests a replica should have; empty: all it decodes at once.")
+    up_after_s: float = Field(default=5.0, ge=0, description="How long more replicas must have been wanted before they start.")
+    down_after_s: float = Field(default=300.0, ge=0, description="How long fewer must have been wanted before one stops.")
+    limits: Limits = Field(default=Limits(), description="Time and queue limits.")
+    on_head_failure: Literal["fail", "fallback"] = Field(
+        default="fail", description="What a head that does not load leads to: a failed endpoint, or one that serves without it."
+    )
 
     @field_validator("speculative_config", "parallel_drafting_spec", mode="before")
     @classmethod
@@ -143,7 +150,15 @@ class DeployRequest(BaseModel):
             max_num_seqs=self.max_num_seqs or card.max_num_seqs,
             max_model_len=self.max_model_len or card.max_model_len,
             engine=card.engine,
-            replicas=Replicas(minimum=self.min_replicas, maximum=max(self.min_replicas, self.max_replicas)),
+            replicas=Replicas(
+                minimum=self.min_replicas,
+                maximum=max(self.min_replicas, self.max_replicas),
+                target_ongoing_requests=self.target_ongoing_requests,
+                up_after_s=self.up_after_s,
+                down_after_s=self.down_after_s,
+            ),
+            limits=self.limits,
+            on_head_failure=self.on_head_failure,
         )
 
 

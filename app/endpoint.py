@@ -50,6 +50,8 @@ class Endpoint(BaseModel):
     failure_reason: str | None = Field(default=None, description="Why it, or its last update, failed.")
     deployed: bool = Field(default=False, description="Whether Serve was given this spec.")
     running: int = Field(default=0, description="Replicas that run.")
+    head_failure: str | None = Field(default=None, description="Why it serves without its head, where it does.")
+    refused: tuple[str, ...] = Field(default=(), description="Digests of requests that two of its engines died of.")
     declared: bool = Field(default=False, description="Whether it comes from the application's own arguments.")
     created: datetime = Field(default_factory=lambda: datetime.now(UTC), description="When it was created.")
     modified: datetime = Field(default_factory=lambda: datetime.now(UTC), description="When its state last changed.")
@@ -89,26 +91,24 @@ class Endpoint(BaseModel):
         return self.model_copy(update={"status": status, "failure_reason": reason, "modified": datetime.now(UTC)})
 
 
-Kind = Literal["exists", "not_found", "not_ready", "invalid", "busy", "lost"]
+Kind = Literal["exists", "not_found", "not_ready", "invalid", "busy", "lost", "late", "refused"]
 
 
 class EndpointError(Exception):
     """A request about endpoints that cannot be met.
 
     Args:
-        kind: ``exists``, ``not_found``, ``not_ready``, ``invalid``, ``busy`` (as much waits as may) or ``lost`` (it failed while answering).
+        kind: ``exists``, ``not_found``, ``not_ready``, ``invalid``, ``busy`` (as much waits as may), ``lost`` (it failed while answering),
+            ``late`` (the deadline passed) or ``refused`` (engines died of it).
         message: what is wrong and what would do.
         parameter: the field at fault.
+        retry_after: seconds after which trying again may help; None: the kind's own.
     """
 
-    def __init__(self, kind: Kind, message: str, parameter: str | None = None) -> None:
-        super().__init__(kind, message, parameter)
+    def __init__(self, kind: Kind, message: str, parameter: str | None = None, retry_after: int | None = None) -> None:
+        super().__init__(kind, message, parameter, retry_after)
         self.kind, self.message, self.parameter = kind, message, parameter
-
-    @property
-    def retry_after(self) -> int | None:
-        """Seconds after which trying again may help."""
-        return {"not_ready": 5, "busy": 1, "lost": 5}.get(self.kind)
+        self.retry_after = retry_after or {"not_ready": 5, "busy": 1, "lost": 5}.get(kind)
 
 
 class Application(NamedTuple):

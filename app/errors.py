@@ -12,7 +12,7 @@ from app.endpoint import EndpointError
 from app.locations import LocationError
 from deployments.speculation import SpeculationError
 
-_STATUS = {"exists": 409, "not_found": 404, "not_ready": 503, "invalid": 400, "busy": 429, "lost": 503}
+_STATUS = {"exists": 409, "not_found": 404, "not_ready": 503, "invalid": 400, "busy": 429, "lost": 503, "late": 504, "refused": 400}
 
 
 def error_response(status: int, message: str, parameter: str | None = None, headers: dict[str, str] | None = None) -> JSONResponse:

@@ -1,6 +1,5 @@
 """The gateway: one Serve application at ``/`` that finds an endpoint's application by name and passes requests on."""
 
-import asyncio
 import time
 from collections.abc import AsyncIterator
 from typing import Any
@@ -8,23 +7,24 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 from ray import serve
-from ray.exceptions import RayError
-from ray.serve.exceptions import BackPressureError, RayServeException
+from ray.serve.exceptions import RayServeException
 from ray.serve.handle import DeploymentHandle
 
 from app import bodies, listening
 from app.authentication import Authentication
+from app.call import REQUEST_ID, read_call
 from app.catalog import DeployRequest, load_cards
+from app.dispatch import LOST, Dispatcher
 from app.endpoint import Endpoint, EndpointError, Status
 from app.errors import RESPONSES, error_event
 from app.locations import within_roots
 from app.sagemaker import runtime
 from app.sagemaker.api import JSON11, ApiError, json11_error
 from deployments.answer import AnswerStart
+from deployments.resume import Task
 
 VIEW_S = 0.5  # how old a gateway's view of the endpoints may be
 
-_LOST = (RayError, RayServeException, ConnectionError)
 _ANSWERING = (Status.IN_SERVICE, Status.UPDATING)
 
 api = FastAPI(title="peagle-serve", description="Large language models served with P-EAGLE, behind OpenAI's API.")
@@ -41,21 +41,6 @@ async def _json(request: Request) -> dict[str, Any]:
         return bodies.read_object(await request.body())
     except ValueError as error:
         raise EndpointError("invalid", str(error)) from None
-
-
-async def _parts(stream: Any, name: str) -> AsyncIterator[str]:
-    """An answer's text as it comes.
-
-    Raises:
-        EndpointError: the endpoint failed while answering.
-    """
-    try:
-        async for part in stream:
-            yield part
-    except _LOST as error:
-        raise EndpointError("lost", f"endpoint {name!r} failed while answering: {type(error).__name__}") from None
-    finally:
-        stream.cancel()  # does nothing to a stream that has ended; stops the generation when the client went away
 
 
 async def _events(parts: AsyncIterator[str]) -> AsyncIterator[str]:
@@ -80,6 +65,8 @@ class Gateway:
         self._manager = manager
         self._view: dict[str, Endpoint] = {}
         self._viewed = 0.0
+        self._handles: dict[str, DeploymentHandle] = {}
+        self._dispatcher = Dispatcher(self._found, self._refuse)
 
     async def _ask(self, method: str, *arguments: Any) -> Any:
         """Call the manager.
@@ -92,7 +79,7 @@ class Gateway:
             return await getattr(self._manager, method).remote(*arguments)
         except (EndpointError, ApiError):
             raise
-        except _LOST:
+        except LOST:
             raise EndpointError("lost", "the endpoint manager is being replaced; try again") from None
 
     async def _endpoints(self, *, fresh: bool = False) -> dict[str, Endpoint]:
@@ -100,6 +87,8 @@ class Gateway:
             try:
                 self._view = {endpoint.name: endpoint for endpoint in await self._ask("list")}
                 self._viewed = time.monotonic()
+                known = {endpoint.application for endpoint in self._view.values()}
+                self._handles = {name: handle for name, handle in self._handles.items() if name in known}
             except EndpointError:
                 if not self._view:  # what was known before serves until the manager is back
                     raise
@@ -124,40 +113,41 @@ class Gateway:
             raise EndpointError("not_ready", f"model: endpoint {name!r} is {endpoint.status}{why}", "model")
         return endpoint
 
-    async def _worker(self, name: Any) -> DeploymentHandle:
-        endpoint = await self._serving(name)
-        try:
-            return serve.get_app_handle(endpoint.application)
-        except RayServeException:  # deleted, or updated, since the view was taken
-            now = (await self._endpoints(fresh=True)).get(name)
-            if now is not None and now.application != endpoint.application:
-                return serve.get_app_handle(now.application)
-            raise EndpointError("not_found", f"model: endpoint {name!r} does not exist any more", "model") from None
-
-    async def _open(self, task: str, body: dict[str, Any]) -> tuple[AnswerStart, AsyncIterator[str]]:
-        """Send a request to its endpoint; how the answer starts, and its text to come.
+    async def _found(self, name: Any) -> tuple[Endpoint, DeploymentHandle]:
+        """The endpoint called ``name``, which can answer, and its application's handle.
 
         Raises:
-            EndpointError: there is no such endpoint, it has too many requests waiting, or it failed.
+            EndpointError: there is none, or it is not in service.
         """
-        worker = await self._worker(body.get("model"))
-        stream = worker.options(stream=True).answer.remote(task, body)
+        endpoint = await self._serving(name)
         try:
-            start = await anext(stream)
-        except BackPressureError:
-            raise EndpointError("busy", f"endpoint {body['model']!r} has as many requests waiting as it takes; try again") from None
-        except _LOST as error:
-            raise EndpointError("lost", f"endpoint {body['model']!r} failed while answering: {type(error).__name__}") from None
-        except asyncio.CancelledError:  # the client went away
-            stream.cancel()
-            raise
-        return start, _parts(stream, body["model"])
+            return endpoint, self._handle(endpoint)
+        except RayServeException:  # deleted, or updated, since the view was taken
+            self._viewed = 0.0
+            endpoint = await self._serving(name)
+        try:
+            return endpoint, self._handle(endpoint)
+        except RayServeException:
+            raise EndpointError("not_ready", f"model: endpoint {name!r} is being replaced", "model") from None
 
-    async def _answer(self, task: str, request: Request) -> Response:
-        start, parts = await self._open(task, await _json(request))
+    def _handle(self, endpoint: Endpoint) -> DeploymentHandle:
+        # Asking Serve for a handle blocks on its controller: once for each application.
+        if endpoint.application not in self._handles:
+            self._handles[endpoint.application] = serve.get_app_handle(endpoint.application)
+        return self._handles[endpoint.application]
+
+    async def _refuse(self, name: str, digest: str) -> None:
+        await self._ask("refuse", name, digest)
+        self._viewed = 0.0
+
+    async def _answer(self, task: Task, request: Request) -> Response:
+        body = await _json(request)
+        call = read_call(task, body, request.headers)
+        start, parts = await self._dispatcher.open(body.get("model"), call)
+        headers = {REQUEST_ID: call.id}
         if start.streaming:
-            return StreamingResponse(_events(parts), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
-        return Response("".join([part async for part in parts]), start.status, media_type="application/json")
+            return StreamingResponse(_events(parts), media_type="text/event-stream", headers={**headers, "X-Accel-Buffering": "no"})
+        return Response("".join([part async for part in parts]), start.status, headers, media_type="application/json")
 
     @api.post("/v1/chat/completions", openapi_extra=bodies.CHAT)
     async def chat_completions(self, request: Request) -> Response:
@@ -223,7 +213,7 @@ class Gateway:
     @api.get("/v1/endpoints/{name}/stats")
     async def stats(self, name: str) -> Response:
         """An endpoint's figures: requests running and waiting, KV-cache use, acceptance (of one of its replicas)."""
-        figures = await (await self._worker(name)).figures.remote()
+        figures = await (await self._found(name))[1].figures.remote()
         return JSONResponse(figures.model_dump())
 
     @api.post("/", openapi_extra=bodies.ANY)
@@ -245,8 +235,9 @@ class Gateway:
         task, body = runtime.payload(await request.body(), request.headers, name)
         endpoint = await self._serving(name)
         runtime.check_variant(request.headers, endpoint.variant)
-        start, parts = await self._open(task, body)
-        return start, parts, runtime.answer_headers(request.headers, endpoint.variant)
+        call = read_call(task, body, request.headers)
+        start, parts = await self._dispatcher.open(name, call)
+        return start, parts, {REQUEST_ID: call.id, **runtime.answer_headers(request.headers, endpoint.variant)}
 
     @api.post("/endpoints/{name}/invocations", openapi_extra=bodies.INVOCATION)
     async def invoke(self, name: str, request: Request) -> Response:
@@ -268,7 +259,7 @@ class Gateway:
     async def ping(self, name: str) -> Response:
         """200 while the endpoint is in service, as a SageMaker container's own ``/ping``."""
         try:
-            await self._worker(name)
+            await self._serving(name)
         except EndpointError as error:
             return runtime.error(error)
         return Response(status_code=200)

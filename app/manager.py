@@ -13,7 +13,7 @@ from ray.serve import RunTarget
 from ray.serve.schema import ApplicationStatusOverview
 
 from app.endpoint import Application, Endpoint, EndpointError, Status, Step, next_step
-from app.preflight import preflight
+from app.preflight import head_problem, preflight
 from app.registry import Registry
 from app.sagemaker import control_plane
 from deployments import arguments
@@ -22,6 +22,7 @@ from deployments.spec import EndpointSpec, application_name, application_version
 
 logger = logging.getLogger("ray.serve")
 RECONCILE_S = 0.5
+REFUSED_KEPT = 100
 
 
 @serve.deployment(
@@ -88,6 +89,12 @@ class EndpointManager:
         endpoint = await self.describe(name)
         return endpoint if endpoint.status is Status.DELETING else self._registry.put(endpoint.into(Status.DELETING))
 
+    async def refuse(self, name: str, digest: str) -> None:
+        """Keep a request that an endpoint's engines died of from it, from now on."""
+        if (endpoint := self._registry.get(name)) is not None:
+            kept = endpoint.refused[-(REFUSED_KEPT - 1) :]
+            self._registry.put(endpoint.model_copy(update={"refused": (*kept, digest)}))
+
     async def sagemaker(self, target: str, request: dict[str, Any]) -> dict[str, Any]:
         """One operation of SageMaker's control plane.
 
@@ -135,8 +142,18 @@ class EndpointManager:
                 self._registry.put(step.endpoint.model_copy(update={"running": serving.running}))
             if step.endpoint is not None and step.deploy is not None:
                 self._deploying[name] = asyncio.create_task(self._deploy(step.endpoint, step.deploy))
+            if step.endpoint and step.endpoint.status is Status.IN_SERVICE and step.endpoint != endpoint:
+                await self._note_head(step.endpoint)
             for version in step.delete:
                 await asyncio.to_thread(serve.delete, application_name(name, version), False)
+
+    async def _note_head(self, endpoint: Endpoint) -> None:
+        """Say in the endpoint's status that it serves without its head, where it does."""
+        if endpoint.spec.on_head_failure != "fallback":
+            return
+        figures = await serve.get_app_handle(endpoint.application).figures.remote()
+        if (now := self._registry.get(endpoint.name)) is not None and now.version == endpoint.version:
+            self._registry.put(now.model_copy(update={"head_failure": figures.head_failure}))
 
     async def _deploy(self, endpoint: Endpoint, version: int) -> None:
         successor = endpoint.successor if endpoint.successor and endpoint.successor.version == version else None
@@ -146,7 +163,11 @@ class EndpointManager:
                 if reason := await asyncio.to_thread(preflight, spec, ray.cluster_resources()):
                     self._fail(endpoint, version, reason)
                     return
-                application = await asyncio.to_thread(build_application, spec)
+                problem = await asyncio.to_thread(head_problem, spec)
+                if problem and spec.on_head_failure == "fail":
+                    self._fail(endpoint, version, problem)
+                    return
+                application = await asyncio.to_thread(build_application, spec.without_head() if problem else spec, problem)
             target = RunTarget(target=application, name=application_name(endpoint.name, version), route_prefix=None)
             await asyncio.to_thread(serve.run_many, [target], wait_for_applications_running=False)
             if (now := self._registry.get(endpoint.name)) is not None:

@@ -1,11 +1,13 @@
 """What can be known about an endpoint in seconds, before anything is loaded."""
 
+import json
 from collections import Counter
 from pathlib import Path
 
 from deployments.arguments import known_arguments, nearest
 from deployments.builder import bundles, engine_arguments
 from deployments.cpu import too_small
+from deployments.sharding import head_sizes, shard_problem, target_sizes
 from deployments.spec import EndpointSpec
 from deployments.speculation import NoSpeculation, PEagle
 from drafter.target import prepare_target, target_folder
@@ -30,15 +32,28 @@ def preflight(spec: EndpointSpec, cluster: dict[str, float]) -> str | None:
     target = Path(spec.model)
     if looks_local(spec.model) and not (target / "config.json").is_file():
         return f"model: {spec.model} is not a folder with a config.json"
-    if isinstance(spec.speculation, NoSpeculation):
+    return unshardable(spec)
+
+
+def head_problem(spec: EndpointSpec) -> str | None:
+    """Why the endpoint's head cannot be used, or None."""
+    if isinstance(spec.speculation, NoSpeculation) or not looks_local(spec.speculation.head):
         return None
-    head = Path(spec.speculation.head)
-    if looks_local(spec.speculation.head):
-        if not head.is_dir():
-            return f"speculation.head: {head} is not a folder"
-        if target.is_dir() and (problems := head_problems(head, target, isinstance(spec.speculation, PEagle))):
-            return "speculation.head: " + "; ".join(problems)
-    return None
+    head, target = Path(spec.speculation.head), Path(spec.model)
+    if not head.is_dir():
+        return f"speculation.head: {head} is not a folder"
+    if target.is_dir() and (problems := head_problems(head, target, isinstance(spec.speculation, PEagle))):
+        return "speculation.head: " + "; ".join(problems)
+    sizes = json.loads((head / "config.json").read_text())
+    return shard_problem(spec.speculation.draft_tensor_parallel_size or spec.tensor_parallel_size, head_sizes(sizes), "draft_tensor_parallel_size")
+
+
+def unshardable(spec: EndpointSpec) -> str | None:
+    """Why the target cannot be sharded so, or None; a hub id's sizes are not known here."""
+    config = Path(spec.model) / "config.json"
+    if not config.is_file():
+        return None
+    return shard_problem(spec.tensor_parallel_size, target_sizes(json.loads(config.read_text())), "tensor_parallel_size")
 
 
 def looks_local(location: str) -> bool:

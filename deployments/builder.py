@@ -3,10 +3,12 @@
 from typing import Any
 
 from deployments import cpu
+from deployments.autoscaling import ScalingSettings
 from deployments.spec import EndpointSpec
 from deployments.version import versioned
 from drafter.engine import CPU_ARGUMENTS
 
+STATS_PERIOD_S = 1.0  # how often replicas tell routers and the autoscaler
 HEALTH_CHECK_TIMEOUT_S = 60.0  # a loaded engine may take long to answer; at Ray's 10 s loaded replicas are killed (ray#54070)
 
 
@@ -26,17 +28,37 @@ def deployment_options(spec: EndpointSpec) -> dict[str, Any]:
     return {
         "name": "SpeculativeWorker",
         "max_ongoing_requests": spec.max_ongoing_requests,
-        "max_queued_requests": 4 * spec.max_ongoing_requests,
-        "autoscaling_config": {
-            "min_replicas": spec.replicas.minimum,
-            "initial_replicas": spec.replicas.minimum,
-            "max_replicas": spec.replicas.maximum,
-            "target_ongoing_requests": spec.replicas.target_ongoing_requests or spec.max_num_seqs,
+        "max_queued_requests": spec.max_queued_requests,
+        "autoscaling_config": autoscaling(spec),
+        "request_router_config": {
+            "request_router_class": "deployments.router:SoonestFinish",
+            "request_routing_stats_period_s": STATS_PERIOD_S,
         },
         "health_check_timeout_s": HEALTH_CHECK_TIMEOUT_S,
-        "graceful_shutdown_timeout_s": 30.0,
+        "graceful_shutdown_timeout_s": spec.limits.drain_s,
         "max_constructor_retry_count": 2,  # engines that start at once may race for a port; what cannot load at all, preflight refuses
         "ray_actor_options": {"num_cpus": 0},
+    }
+
+
+def autoscaling(spec: EndpointSpec) -> dict[str, Any]:
+    """Serve's autoscaling options: our policy, which does its own smoothing."""
+    replicas = spec.replicas
+    target = replicas.target_ongoing_requests or float(spec.max_num_seqs)
+    settings = ScalingSettings(target=target, up_after_s=replicas.up_after_s, down_after_s=replicas.down_after_s, cold_start_s=replicas.cold_start_s)
+    return {
+        "min_replicas": replicas.minimum,
+        "initial_replicas": max(1, replicas.minimum),  # one starts even where none is kept, so that a failure shows
+        "max_replicas": replicas.maximum,
+        "target_ongoing_requests": target,
+        "upscale_delay_s": 0.0,
+        "downscale_delay_s": 0.0,
+        "metrics_interval_s": STATS_PERIOD_S,
+        "look_back_period_s": 2 * STATS_PERIOD_S,
+        "policy": {
+            "policy_function": "deployments.autoscaling_policy:QueueDepthPolicy",
+            "policy_kwargs": {"endpoint": spec.name, **settings.model_dump()},
+        },
     }
 
 
@@ -64,12 +86,18 @@ def llm_config(spec: EndpointSpec) -> Any:
     )
 
 
-def build_application(spec: EndpointSpec) -> Any:
-    """The Serve application that runs ``spec``; needs a connection to Ray."""
+def build_application(spec: EndpointSpec, head_failure: str | None = None) -> Any:
+    """The Serve application that runs ``spec``; needs a connection to Ray.
+
+    Args:
+        spec: the endpoint, without its head where that is known not to load.
+        head_failure: why it is without.
+    """
     from ray import serve
 
     from deployments.worker import SpeculativeWorker
 
     config = llm_config(spec)
     options = SpeculativeWorker.get_deployment_options(config)
-    return versioned(serve.deployment(SpeculativeWorker).options(**options), spec).bind(config)
+    without_head = llm_config(spec.without_head()) if spec.on_head_failure == "fallback" else None
+    return versioned(serve.deployment(SpeculativeWorker).options(**options), spec).bind(config, spec, without_head, head_failure)

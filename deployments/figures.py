@@ -13,4 +13,7 @@ class EngineFigures(BaseModel):
     running: int = Field(default=0, description="Requests being decoded.")
     waiting: int = Field(default=0, description="Requests waiting in the engine.")
     kv_cache_usage: float = Field(default=0.0, description="Share of the KV cache in use, 0 to 1.")
+    prefix_queries: int = Field(default=0, description="Prompt tokens looked up in the prefix cache since the engine started.")
+    prefix_hits: int = Field(default=0, description="Those found there.")
     acceptance: Acceptance = Field(default=Acceptance(), description="Speculation since the engine started.")
+    head_failure: str | None = Field(default=None, description="Why it serves without its head, where it does.")

@@ -1,63 +1,163 @@
 """The speculative worker: Ray's LLM server with the head beside the target, warmed up, answering in OpenAI's shapes."""
 
+import asyncio
+import time
 from collections.abc import AsyncIterator
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
+from ray.serve.llm import LLMConfig
 from ray.serve.llm.deployment import LLMServer
 from ray.serve.llm.openai_api_models import ChatCompletionRequest, CompletionRequest, ErrorResponse
 
-from deployments.answer import AnswerStart
+from deployments import resume, watchdog
+from deployments.answer import AnswerStart, Piece, Progress
 from deployments.figures import EngineFigures
+from deployments.resume import Task
+from deployments.scoring import ReplicaLoad
+from deployments.spec import EndpointSpec
 from deployments.stat_logger import FiguresLogger
+from deployments.work import Work, demand
 
-Task = Literal["chat", "completions"]
 _REQUESTS: dict[str, type[BaseModel]] = {"chat": ChatCompletionRequest, "completions": CompletionRequest}
 
 
 class SpeculativeWorker(LLMServer):
     """One replica: the target sharded over its GPUs, the head loaded in the same processes."""
 
-    async def start(self) -> None:
-        """Start the engine and run a first request through it, so that the first client does not pay for it."""
-        await super().start()
+    async def __init__(  # type: ignore[misc]  # Serve awaits it
+        self, llm_config: LLMConfig, spec: EndpointSpec, without_head: LLMConfig | None = None, head_failure: str | None = None
+    ) -> None:
+        """Start the engine and run a first request through it, so that the first client does not pay for it.
+
+        Args:
+            llm_config: the engine's.
+            spec: the endpoint.
+            without_head: what to serve with when the head does not load; None: then the replica fails.
+            head_failure: why there is no head, where that was known before.
+        """
+        self._spec, self._work = spec, Work()
+        self._head_failure = head_failure
+        self._tokenizer: Any = None
+        try:
+            await super().__init__(llm_config)
+        except Exception as error:
+            if without_head is None:
+                raise
+            self._head_failure = f"{type(error).__name__}: {error}"
+            await super().__init__(without_head)
+        await self._warm_up()
+        limit = spec.limits.hang_s
+        watchdog.watch(self._hangs, f"its engine has finished no step for {limit:g} s while requests wait")
+
+    async def _warm_up(self) -> None:
         # Completions, which every target has, must work; chat has a template to compile, which some lack.
-        common = {"model": (await self.llm_config()).model_id, "max_tokens": 16, "temperature": 0}
+        common = {"model": self._spec.name, "max_tokens": 16, "temperature": 0}
         async for item in self.answer("completions", {**common, "prompt": "Hello"}):
             if isinstance(item, AnswerStart) and item.status != 200:
                 raise RuntimeError(f"the engine could not answer its first request (status {item.status})")
         async for _ in self.answer("chat", {**common, "messages": [{"role": "user", "content": "Hello"}], "stream": True}):
             pass
 
-    async def answer(self, task: Task, body: dict[str, Any]) -> AsyncIterator[AnswerStart | str]:
-        """Answer one OpenAI request.
+    def _hangs(self) -> bool:
+        figures = FiguresLogger.latest
+        busy = figures.running + figures.waiting > 0
+        return watchdog.hangs(time.monotonic(), FiguresLogger.stepped, self._work.newest, self._spec.limits.hang_s, busy=busy)
+
+    async def answer(self, task: Task, body: dict[str, Any], progress: Progress | None = None) -> AsyncIterator[AnswerStart | Piece]:
+        """Answer one OpenAI request, or go on with an answer another replica began.
 
         Yields:
             an ``AnswerStart``, then the response's text: server-sent events as the engine makes them, or one JSON document.
         """
+        with self._work.held(demand(body)) as number:
+            async for item in self._continued(task, body, progress) if progress else self._answered(task, body):
+                if isinstance(item, Piece):
+                    self._work.wrote(number, len(item.tokens))
+                yield item
+
+    async def _answered(self, task: Task, body: dict[str, Any]) -> AsyncIterator[AnswerStart | Piece]:
+        carried = resume.resumable(task, body)
         try:
-            request = _REQUESTS[task].model_validate(body)
+            request = _REQUESTS[task].model_validate({**body, "return_token_ids": True} if carried else body)
         except ValidationError as error:
             yield AnswerStart(status=400, streaming=False)
-            yield openai_error(error)
+            yield Piece(openai_error(error))
             return
-        method = self.chat if task == "chat" else self.completions
         started = False
-        async for item in await method(request):
-            for part in item if isinstance(item, list) else [item]:
-                if isinstance(part, str):
-                    if not started:
-                        yield AnswerStart(status=200, streaming=True)
-                        started = True
+        async for part in self._engine(task, request):
+            if isinstance(part, str):
+                piece, origin = resume.read(part, hide=not body.get("return_token_ids")) if carried else (Piece(part), None)
+                if not started:
+                    yield AnswerStart(status=200, streaming=True, origin=origin)
+                    started = True
+                yield piece
+            else:
+                refused = getattr(part, "error", None)
+                yield AnswerStart(status=refused.code if refused else 200, streaming=False)
+                yield Piece(part.model_dump_json())
+
+    async def _continued(self, task: Task, body: dict[str, Any], progress: Progress) -> AsyncIterator[AnswerStart | Piece]:
+        tokens = resume.whole_tokens(progress.tokens, progress.text, await self._decoder())
+        if tokens is None:
+            raise RuntimeError("the tokens sent so far do not read as the text sent so far")
+        request = CompletionRequest.model_validate(resume.continuation(task, body, progress.origin.prompt, tokens, FiguresLogger.context))
+        yield AnswerStart(status=200, streaming=True, origin=progress.origin)
+        async for part in self._engine("completions", request):
+            if not isinstance(part, str):
+                raise RuntimeError(part.model_dump_json())
+            piece, _ = resume.read(part, hide=not body.get("return_token_ids"))
+            yield piece._replace(text=resume.as_before(piece.text, task, progress, len(tokens)))
+
+    async def _engine(self, task: Task, request: Any) -> AsyncIterator[Any]:
+        """What vLLM answers, part by part; a dead engine ends the replica, so that no client reads its error."""
+        try:
+            async for item in await (self.chat if task == "chat" else self.completions)(request):
+                for part in item if isinstance(item, list) else [item]:
+                    if (isinstance(part, str) and part.startswith('data: {"error"')) or getattr(part, "error", None):
+                        await self._end_if_dead()
                     yield part
-                else:
-                    refused = getattr(part, "error", None)
-                    yield AnswerStart(status=refused.code if refused else 200, streaming=False)
-                    yield part.model_dump_json()
+        except Exception:
+            await self._end_if_dead()
+            raise
+
+    async def _end_if_dead(self) -> None:
+        try:
+            await self.check_health()
+        except Exception as error:  # whatever it says, the engine is gone
+            watchdog.end_replica(f"its engine died ({type(error).__name__})")
+
+    async def _decoder(self) -> Any:
+        if self._tokenizer is None:
+            from transformers import AutoTokenizer
+
+            self._tokenizer = await asyncio.to_thread(AutoTokenizer.from_pretrained, self._spec.model)
+        return lambda tokens: self._tokenizer.decode(tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False)
 
     async def figures(self) -> EngineFigures:
         """The engine's latest figures."""
-        return FiguresLogger.latest
+        return FiguresLogger.latest.model_copy(update={"head_failure": self._head_failure})
+
+    async def record_routing_stats(self) -> dict[str, Any]:
+        """Serve's hook: what the routers are told."""
+        figures, work = FiguresLogger.latest, self._work
+        return ReplicaLoad(
+            at=time.time(),
+            running=figures.running,
+            waiting=max(0, work.ongoing - figures.running),
+            slots=self._spec.max_num_seqs,
+            prefill_tokens=work.prefill_tokens,
+            decode_tokens=work.decode_tokens,
+            expected_answer=work.expected,
+            kv_cache_usage=figures.kv_cache_usage,
+            prefix_hit_rate=figures.prefix_hits / figures.prefix_queries if figures.prefix_queries else 0.0,
+            pace=FiguresLogger.steps.pace(),
+        ).model_dump()
+
+    async def record_autoscaling_stats(self) -> dict[str, float]:
+        """Serve's hook: what the autoscaling policy is told."""
+        return {"running": FiguresLogger.latest.running, "waiting": max(0, self._work.ongoing - FiguresLogger.latest.running),
+                "finished": float(self._work.finished), "head_failed": float(self._head_failure is not None)}  # fmt: skip
 
 
 def openai_error(error: ValidationError) -> str:

@@ -12,6 +12,7 @@ from app.bodies import read_object
 from app.endpoint import EndpointError
 from app.sagemaker import event_stream
 from deployments.answer import AnswerStart
+from deployments.resume import Task
 
 VARIANT = "x-Amzn-Invoked-Production-Variant"
 ATTRIBUTES = "X-Amzn-SageMaker-Custom-Attributes"
@@ -22,10 +23,12 @@ _ERRORS = {
     "not_ready": (429, "ModelNotReadyException"),
     "busy": (503, "ServiceUnavailable"),
     "lost": (503, "ServiceUnavailable"),
+    "late": (503, "ServiceUnavailable"),
+    "refused": (400, "ValidationError"),
 }
 
 
-def payload(body: bytes, headers: Mapping[str, str], endpoint: str) -> tuple[str, dict[str, Any]]:
+def payload(body: bytes, headers: Mapping[str, str], endpoint: str) -> tuple[Task, dict[str, Any]]:
     """The task (``chat`` or ``completions``) a payload asks for, and the request vLLM gets.
 
     Raises:
@@ -38,10 +41,9 @@ def payload(body: bytes, headers: Mapping[str, str], endpoint: str) -> tuple[str
         request = read_object(body)
     except ValueError as error:
         raise EndpointError("invalid", f"Body: {error}") from None
-    task = next((task for field, task in (("messages", "chat"), ("prompt", "completions")) if field in request), None)
-    if task is None:
+    if "messages" not in request and "prompt" not in request:
         raise EndpointError("invalid", "Body: give messages (chat) or prompt (completion)")
-    return task, {**request, "model": endpoint}
+    return "chat" if "messages" in request else "completions", {**request, "model": endpoint}
 
 
 def check_variant(headers: Mapping[str, str], variant: str) -> None:

@@ -1,0 +1,94 @@
+"""Serve's autoscaling policy, which runs in Serve's controller.
+
+Ray pickles this module by value, which pydantic's classes do not survive: they stand in ``deployments.autoscaling``.
+"""
+
+import logging
+from collections import deque
+from typing import Any
+
+from deployments.autoscaling import Decision, Demand, QueueDepthScaler, ScalingSettings
+
+logger = logging.getLogger("ray.serve")
+
+
+class QueueDepthPolicy:
+    """Serve's autoscaling policy (``AutoscalingPolicy.policy_function``): one instance an endpoint, in Serve's controller."""
+
+    def __init__(self, endpoint: str, **settings: Any) -> None:
+        self._endpoint = endpoint
+        self._settings = ScalingSettings(**settings)
+        self._scaler: QueueDepthScaler | None = None
+        self._finished: deque[tuple[float, float]] = deque()
+        self._last: Decision | None = None
+        self._gauges = _gauges()
+
+    def __call__(self, ctx: Any) -> tuple[int, dict[str, Any]]:
+        """Decide.
+
+        Args:
+            ctx: Ray's ``AutoscalingContext``.
+
+        Returns:
+            The number of replicas, and no state beside this object's own.
+        """
+        minimum, maximum = ctx.capacity_adjusted_min_replicas, ctx.capacity_adjusted_max_replicas
+        if self._scaler is None:
+            self._scaler = QueueDepthScaler(self._settings, minimum, maximum)
+        self._scaler.minimum, self._scaler.maximum = minimum, maximum
+        demand = self._demand(ctx)
+        decision = self._scaler.decide(demand, ctx.current_time)
+        if self._last is None or decision.replicas != ctx.target_num_replicas:
+            logger.info(
+                "autoscaling %s: %d -> %d replicas: %s; %s", self._endpoint, ctx.target_num_replicas, decision.replicas, decision.reason,
+                demand.model_dump_json(),
+            )  # fmt: skip
+        self._last = decision
+        values = {
+            **demand.model_dump(),
+            "wanted": decision.replicas,
+            "drain_s": min(decision.drain_s, 1e6),
+            "cold_start_s": self._scaler.cold_start_s,
+        }
+        for name, gauge in self._gauges.items():
+            gauge.set(float(values[name]), tags={"endpoint": self._endpoint})
+        return decision.replicas, {}
+
+    def _demand(self, ctx: Any) -> Demand:
+        stats = ctx.aggregated_metrics or {}
+
+        def total(name: str) -> float:
+            return sum(stats.get(name, {}).values())
+
+        finished = total("finished")
+        if self._finished and finished < self._finished[-1][1]:  # a replica left with its count
+            self._finished.clear()
+        self._finished.append((ctx.current_time, finished))
+        while len(self._finished) > 2 and self._finished[0][0] < ctx.current_time - 30:
+            self._finished.popleft()
+        (first, before), (last, after) = self._finished[0], self._finished[-1]
+        return Demand(
+            queued=ctx.total_queued_requests or 0,
+            waiting=total("waiting"),
+            running=total("running"),
+            replicas=ctx.target_num_replicas,
+            ready=len(ctx.running_replicas),
+            finished_per_s=(after - before) / (last - first) if last > first else 0.0,
+        )
+
+
+def _gauges() -> dict[str, Any]:
+    from ray.util.metrics import Gauge
+
+    described = {
+        "queued": "Requests waiting at handles.",
+        "waiting": "Requests waiting in engines.",
+        "running": "Requests being decoded.",
+        "replicas": "Replicas there were to be.",
+        "ready": "Replicas that answered.",
+        "finished_per_s": "Requests finished a second.",
+        "wanted": "Replicas decided on.",
+        "drain_s": "Seconds until the queue drains.",
+        "cold_start_s": "Seconds a replica takes to start.",
+    }
+    return {name: Gauge(f"peagle_autoscaling_{name}", description=text, tag_keys=("endpoint",)) for name, text in described.items()}

@@ -1,0 +1,77 @@
+"""Engines that died or hang: their replica is ended at once, so that Serve starts another.
+
+Serve's own health check asks every 10 seconds and replaces a replica after three refusals; until then requests would go
+on being sent to an engine that is not there.
+"""
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable
+
+import psutil
+
+logger = logging.getLogger("ray.serve")
+PERIOD_S = 0.5
+GRACE_S = 1.0
+
+
+def hangs(now: float, stepped: float, newest: float | None, limit_s: float, *, busy: bool) -> bool:
+    """Whether an engine hangs, rather than being loaded: a loaded one steps, an idle one has nothing to step for.
+
+    Args:
+        now: the time, in seconds of any clock.
+        stepped: when the engine last finished a step.
+        newest: when the latest of the unanswered requests came; None: all are answered.
+        limit_s: how long one step may take.
+        busy: whether requests were left in the engine after that step.
+    """
+    if newest is None:
+        return False
+    if busy:
+        return now - stepped > limit_s
+    # The engine answered all it had. A request that reached it as that step ended is one it has not begun.
+    return newest > stepped - GRACE_S and now - max(stepped, newest) > limit_s
+
+
+def end_replica(reason: str) -> None:
+    """Kill the engine's processes, stopped ones too, and end this one; Serve sees a dead replica and replaces it."""
+    logger.error("this replica ends: %s", reason)
+    for process in psutil.Process().children(recursive=True):
+        process.kill()
+    os._exit(1)
+
+
+def watch(hung: Callable[[], bool], reason: str) -> None:
+    """End the replica when its engine hangs. A thread: the event loop may be what waits for the engine."""
+
+    def loop() -> None:
+        while not hung():
+            time.sleep(PERIOD_S)
+        end_replica(reason)
+
+    threading.Thread(target=loop, name="engine-watchdog", daemon=True).start()
+
+
+def end_with_parent() -> None:
+    """Entry point of ``vllm.general_plugins``: an engine's processes end with the one that started them.
+
+    A killed replica leaves its engine behind, and that holds the target's memory.
+    """
+    parent = os.getppid()
+    if not _is_engine():
+        return
+
+    def loop() -> None:
+        while os.getppid() == parent:
+            time.sleep(PERIOD_S)
+        os._exit(1)
+
+    threading.Thread(target=loop, name="end-with-parent", daemon=True).start()
+
+
+def _is_engine() -> bool:
+    import multiprocessing
+
+    return multiprocessing.parent_process() is not None
