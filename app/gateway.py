@@ -1,5 +1,6 @@
 """The gateway: one Serve application at ``/`` that finds an endpoint's application by name and passes requests on."""
 
+import asyncio
 import time
 from collections.abc import AsyncIterator
 from typing import Any
@@ -65,6 +66,7 @@ class Gateway:
         self._manager = manager
         self._view: dict[str, Endpoint] = {}
         self._viewed = 0.0
+        self._looking: asyncio.Future[None] | None = None
         self._handles: dict[str, DeploymentHandle] = {}
         self._dispatcher = Dispatcher(self._found, self._refuse)
 
@@ -84,15 +86,22 @@ class Gateway:
 
     async def _endpoints(self, *, fresh: bool = False) -> dict[str, Endpoint]:
         if fresh or time.monotonic() - self._viewed > VIEW_S:
-            try:
-                self._view = {endpoint.name: endpoint for endpoint in await self._ask("list")}
-                self._viewed = time.monotonic()
-                known = {endpoint.application for endpoint in self._view.values()}
-                self._handles = {name: handle for name, handle in self._handles.items() if name in known}
-            except EndpointError:
-                if not self._view:  # what was known before serves until the manager is back
-                    raise
+            if self._looking is None or self._looking.done():  # one question for all who wait for its answer
+                self._looking = asyncio.ensure_future(self._look())
+            await asyncio.shield(self._looking)
         return self._view
+
+    async def _look(self) -> None:
+        asked = time.monotonic()
+        try:
+            self._view = {endpoint.name: endpoint for endpoint in await self._ask("list")}
+        except EndpointError:
+            if not self._view:  # what was known before serves until the manager is back
+                raise
+            return
+        self._viewed = asked
+        known = {endpoint.application for endpoint in self._view.values()}
+        self._handles = {name: handle for name, handle in self._handles.items() if name in known}
 
     async def _serving(self, name: Any) -> Endpoint:
         """The endpoint called ``name``, which can answer.

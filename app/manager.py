@@ -21,7 +21,8 @@ from deployments.builder import build_application
 from deployments.spec import EndpointSpec, application_name, application_version
 
 logger = logging.getLogger("ray.serve")
-RECONCILE_S = 0.5
+RECONCILE_S = 0.5  # while an endpoint is on its way somewhere
+WATCH_S = 2.0  # while none is: Serve's status costs its controller something
 REFUSED_KEPT = 100
 
 
@@ -117,7 +118,8 @@ class EndpointManager:
                 await self._reconcile()
             except Exception:
                 logger.exception("reconciling failed; trying again")
-            await asyncio.sleep(RECONCILE_S)
+            settled = all(one.status in (Status.IN_SERVICE, Status.FAILED) for one in self._registry.all())
+            await asyncio.sleep(WATCH_S if settled else RECONCILE_S)
 
     async def _reconcile(self) -> None:
         # Serve's word is older than what happened while it was asked: leave alone what was being deployed then.

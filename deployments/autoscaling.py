@@ -81,17 +81,17 @@ class QueueDepthScaler:
         highest = max(self._since(now - self.settings.down_after_s))
         if demand.replicas == 0 and count:
             return Decision(replicas=count, reason="requests wait and no replica runs", drain_s=drain_s)
-        if lowest > demand.replicas:
+        if lowest > demand.replicas and self._seen(now, self.settings.up_after_s):
             return Decision(replicas=lowest, reason=reason, drain_s=drain_s)
-        if highest < demand.replicas and self._covers(now - self.settings.down_after_s):
+        if highest < demand.replicas and self._seen(now, self.settings.down_after_s):
             return Decision(replicas=highest, reason=f"{highest} sufficed for {self.settings.down_after_s:.0f} s", drain_s=drain_s)
         return Decision(replicas=demand.replicas, reason=reason, drain_s=drain_s)
 
     def _since(self, start: float) -> Iterable[int]:
         return (count for at, count in self._wanted if at >= start)
 
-    def _covers(self, start: float) -> bool:
-        return not self.settings.down_after_s or self._first <= start
+    def _seen(self, now: float, seconds: float) -> bool:
+        return self._first <= now - seconds
 
     def _learn(self, demand: Demand, now: float) -> None:
         """How long replicas really take to start."""

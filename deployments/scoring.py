@@ -26,6 +26,7 @@ class ReplicaLoad(BaseModel):
     expected_answer: float = Field(default=256.0, description="Tokens of an answer that does not say its length.")
     kv_cache_usage: float = Field(default=0.0, description="Share of the KV cache in use.")
     prefix_hit_rate: float = Field(default=0.0, description="Share of prompt tokens its prefix cache held.")
+    stalled_s: float = Field(default=0.0, description="Seconds its engine has made no step while it had requests.")
     pace: Pace = Field(default=Pace(), description="How fast it works.")
 
     def plus(self, sent: Sequence[Demand]) -> "ReplicaLoad":
@@ -55,7 +56,7 @@ def seconds_to_finish(load: ReplicaLoad, asked: Demand, held: float = 0.0) -> fl
 
 
 def seconds_to_start(load: ReplicaLoad, asked: Demand, held: float = 0.0) -> float:
-    """Seconds until its first token: a slot, the prompts before it, its own prompt."""
+    """Seconds until its first token: a slot, the prompts before it, its own prompt. What has stalled is expected to go on stalling as long."""
     ongoing = load.running + load.waiting
     wait = 0.0
     if ongoing >= load.slots:
@@ -65,7 +66,7 @@ def seconds_to_start(load: ReplicaLoad, asked: Demand, held: float = 0.0) -> flo
     elif load.kv_cache_usage > 0.95:  # the engine would put a request aside to make room
         wait = load.decode_tokens / max(1, ongoing) * load.pace.token_s(load.running)
     prefill = (load.prefill_tokens + asked.prompt * (1.0 - held)) * load.pace.prefill_s
-    return wait + prefill + load.pace.step_s + load.pace.request_s * min(load.running + 1, load.slots)
+    return load.stalled_s + wait + prefill + load.pace.step_s + load.pace.request_s * min(load.running + 1, load.slots)
 
 
 def _answer(load: ReplicaLoad, asked: Demand) -> float:

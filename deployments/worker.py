@@ -151,6 +151,7 @@ class SpeculativeWorker(LLMServer):
             expected_answer=work.expected,
             kv_cache_usage=figures.kv_cache_usage,
             prefix_hit_rate=figures.prefix_hits / figures.prefix_queries if figures.prefix_queries else 0.0,
+            stalled_s=time.monotonic() - FiguresLogger.stepped if figures.running + figures.waiting else 0.0,
             pace=FiguresLogger.steps.pace(),
         ).model_dump()
 
