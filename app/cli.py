@@ -11,6 +11,7 @@ from rich.table import Table
 from app.catalog import CatalogError, Method, get_card, load_cards
 from app.client import Client, GatewayError
 from app.keys_cli import app as keys_app
+from deployments.cli import simulate as simulate_app
 from drafter.cli import app as drafter_app
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help="Serve large language models with P-EAGLE.")
@@ -20,6 +21,7 @@ app.add_typer(catalog_app, name="catalog")
 app.add_typer(endpoints_app, name="endpoints")
 app.add_typer(keys_app, name="keys")
 app.add_typer(drafter_app, name="drafter")
+app.add_typer(simulate_app, name="simulate")
 console = Console()
 
 Url = Annotated[str, typer.Option(envvar="PEAGLE_URL", help="Where the gateway listens.")]

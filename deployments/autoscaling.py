@@ -6,6 +6,8 @@ from collections.abc import Iterable
 
 from pydantic import BaseModel, ConfigDict, Field
 
+WINDOW_S = 30.0
+
 
 class ScalingSettings(BaseModel):
     """What an endpoint's operator chose."""
@@ -29,6 +31,7 @@ class Demand(BaseModel):
     replicas: int = Field(description="Replicas there are to be now, starting ones included.")
     ready: int = Field(description="Replicas that answer.")
     finished_per_s: float = Field(default=0.0, description="Requests all replicas finished a second, lately.")
+    arrived_per_s: float = Field(default=0.0, description="Requests that came a second, lately.")
 
     @property
     def depth(self) -> float:
@@ -49,7 +52,8 @@ class Decision(BaseModel):
 def wanted(demand: Demand, settings: ScalingSettings, cold_start_s: float) -> tuple[int, str, float]:
     """Replicas this moment's demand asks for, before any smoothing; the reason; seconds until its queue drains."""
     count = math.ceil((demand.depth + demand.running) / settings.target - 1e-9)
-    drain_s = demand.depth / demand.finished_per_s if demand.finished_per_s else (math.inf if demand.depth else 0.0)
+    spare = demand.finished_per_s - demand.arrived_per_s  # while requests wait, replicas finish as many as they can
+    drain_s = demand.depth / spare if spare > 0 else (math.inf if demand.depth else 0.0)
     if count > demand.replicas and demand.replicas and drain_s < cold_start_s:
         return demand.replicas, f"the queue drains in {drain_s:.0f} s, a replica starts in {cold_start_s:.0f} s", drain_s
     return count, f"{demand.running:.0f} running and {demand.depth:.0f} queued at {settings.target:g} a replica", drain_s
@@ -104,3 +108,29 @@ class QueueDepthScaler:
             self._starting = None
         elif self._starting is None:
             self._starting = (now, demand.ready + 1)
+
+
+class Rates:
+    """Requests finished and arrived a second, over the last half minute."""
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[float, float, float]] = deque()
+
+    def add(self, now: float, finished: float, held: float) -> tuple[float, float]:
+        """The rates, with one more look.
+
+        Args:
+            now: seconds, of any clock.
+            finished: requests finished since the replicas started.
+            held: requests not finished.
+        """
+        if self._seen and finished < self._seen[-1][1]:  # a replica left with its count
+            self._seen.clear()
+        self._seen.append((now, finished, held))
+        while len(self._seen) > 2 and self._seen[0][0] < now - WINDOW_S:
+            self._seen.popleft()
+        start, before, held_before = self._seen[0]
+        if now <= start:
+            return 0.0, 0.0
+        gone = (finished - before) / (now - start)
+        return gone, max(0.0, gone + (held - held_before) / (now - start))

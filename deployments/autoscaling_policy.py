@@ -4,10 +4,9 @@ Ray pickles this module by value, which pydantic's classes do not survive: they 
 """
 
 import logging
-from collections import deque
 from typing import Any
 
-from deployments.autoscaling import Decision, Demand, QueueDepthScaler, ScalingSettings
+from deployments.autoscaling import Decision, Demand, QueueDepthScaler, Rates, ScalingSettings
 
 logger = logging.getLogger("ray.serve")
 
@@ -19,7 +18,7 @@ class QueueDepthPolicy:
         self._endpoint = endpoint
         self._settings = ScalingSettings(**settings)
         self._scaler: QueueDepthScaler | None = None
-        self._finished: deque[tuple[float, float]] = deque()
+        self._rates = Rates()
         self._last: Decision | None = None
         self._gauges = _gauges()
 
@@ -60,21 +59,12 @@ class QueueDepthPolicy:
         def total(name: str) -> float:
             return sum(stats.get(name, {}).values())
 
-        finished = total("finished")
-        if self._finished and finished < self._finished[-1][1]:  # a replica left with its count
-            self._finished.clear()
-        self._finished.append((ctx.current_time, finished))
-        while len(self._finished) > 2 and self._finished[0][0] < ctx.current_time - 30:
-            self._finished.popleft()
-        (first, before), (last, after) = self._finished[0], self._finished[-1]
+        queued, waiting, running = ctx.total_queued_requests or 0, total("waiting"), total("running")
+        finished_per_s, arrived_per_s = self._rates.add(ctx.current_time, total("finished"), queued + waiting + running)
         return Demand(
-            queued=ctx.total_queued_requests or 0,
-            waiting=total("waiting"),
-            running=total("running"),
-            replicas=ctx.target_num_replicas,
-            ready=len(ctx.running_replicas),
-            finished_per_s=(after - before) / (last - first) if last > first else 0.0,
-        )
+            queued=queued, waiting=waiting, running=running, replicas=ctx.target_num_replicas, ready=len(ctx.running_replicas),
+            finished_per_s=finished_per_s, arrived_per_s=arrived_per_s,
+        )  # fmt: skip
 
 
 def _gauges() -> dict[str, Any]:
@@ -87,6 +77,7 @@ def _gauges() -> dict[str, Any]:
         "replicas": "Replicas there were to be.",
         "ready": "Replicas that answered.",
         "finished_per_s": "Requests finished a second.",
+        "arrived_per_s": "Requests that came a second.",
         "wanted": "Replicas decided on.",
         "drain_s": "Seconds until the queue drains.",
         "cold_start_s": "Seconds a replica takes to start.",

@@ -2,6 +2,7 @@
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from deployments.pace import Pace
 from drafter.acceptance import Acceptance
 
 
@@ -16,4 +17,5 @@ class EngineFigures(BaseModel):
     prefix_queries: int = Field(default=0, description="Prompt tokens looked up in the prefix cache since the engine started.")
     prefix_hits: int = Field(default=0, description="Those found there.")
     acceptance: Acceptance = Field(default=Acceptance(), description="Speculation since the engine started.")
+    pace: Pace = Field(default=Pace(), description="How fast it works.")
     head_failure: str | None = Field(default=None, description="Why it serves without its head, where it does.")

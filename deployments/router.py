@@ -6,7 +6,7 @@ from typing import Any
 
 from ray.serve.request_router import FIFOMixin, PendingRequest, ReplicaID, RequestRouter, RunningReplica
 
-from deployments.scoring import Prefixes, ReplicaLoad, blocks, preference, seconds_to_finish
+from deployments.scoring import Prefixes, ReplicaLoad, blocks, cost, preference
 from deployments.work import Demand, demand, prompt_text
 
 TIE = 0.05  # estimates this much apart, as a share, are alike
@@ -47,7 +47,7 @@ class SoonestFinish(FIFOMixin, RequestRouter):
         load = ReplicaLoad.model_validate(stats) if stats else ReplicaLoad()
         since = [one for at, one in self._sent[replica.replica_id].values() if at > load.at]
         held = self._prefixes[replica.replica_id].held(prompt) / len(prompt) if prompt else 0.0
-        return seconds_to_finish(load.plus(since), asked, held)
+        return cost(load.plus(since), asked, held)
 
     def on_request_routed(self, pending_request: PendingRequest, replica_id: ReplicaID, result: Any) -> None:  # noqa: ARG002
         """Serve's hook: remember what was sent where."""

@@ -1,4 +1,4 @@
-"""Where a request would finish soonest: an estimate in seconds for each replica, from what the replicas report."""
+"""Where a request is best sent: an estimate in seconds for each replica, from what the replicas report."""
 
 import hashlib
 from collections import OrderedDict
@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from deployments.pace import Pace
 from deployments.work import Demand
 
+START_WEIGHT = 20.0
 BLOCK = 256  # characters; two prompts share a prefix as far as their blocks agree from the start
 
 
@@ -44,15 +45,19 @@ class ReplicaLoad(BaseModel):
         )
 
 
-def seconds_to_finish(load: ReplicaLoad, asked: Demand, held: float = 0.0) -> float:
-    """Seconds until ``asked`` would be answered in full by a replica.
+def cost(load: ReplicaLoad, asked: Demand, held: float = 0.0) -> float:
+    """What sending ``asked`` to a replica costs: the seconds until it would be answered in full, those before its first token weighed more.
+
+    Waiting for a first token is what a client notices, and what a request waits for is what the next ones wait for too: in the
+    routing benchmark the weight makes answers end sooner as well.
 
     Args:
         load: the replica's.
         asked: the request.
         held: share of the prompt its prefix cache holds, 0 to 1.
     """
-    return seconds_to_start(load, asked, held) + _answer(load, asked) * load.pace.token_s(min(load.running + 1, load.slots))
+    answer = min(asked.answer or load.expected_answer, 4 * load.expected_answer)
+    return START_WEIGHT * seconds_to_start(load, asked, held) + answer * load.pace.token_s(min(load.running + 1, load.slots))
 
 
 def seconds_to_start(load: ReplicaLoad, asked: Demand, held: float = 0.0) -> float:
@@ -67,10 +72,6 @@ def seconds_to_start(load: ReplicaLoad, asked: Demand, held: float = 0.0) -> flo
         wait = load.decode_tokens / max(1, ongoing) * load.pace.token_s(load.running)
     prefill = (load.prefill_tokens + asked.prompt * (1.0 - held)) * load.pace.prefill_s
     return load.stalled_s + wait + prefill + load.pace.step_s + load.pace.request_s * min(load.running + 1, load.slots)
-
-
-def _answer(load: ReplicaLoad, asked: Demand) -> float:
-    return min(asked.answer or load.expected_answer, 4 * load.expected_answer)
 
 
 def blocks(prompt: str) -> list[bytes]:
@@ -88,6 +89,9 @@ class Prefixes:
     def __init__(self, capacity: int = 8192) -> None:
         self._capacity = capacity
         self._known: OrderedDict[bytes, None] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._known)
 
     def remember(self, prompt: Sequence[bytes]) -> None:
         """The replica was sent a prompt of these blocks."""

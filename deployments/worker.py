@@ -136,7 +136,7 @@ class SpeculativeWorker(LLMServer):
 
     async def figures(self) -> EngineFigures:
         """The engine's latest figures."""
-        return FiguresLogger.latest.model_copy(update={"head_failure": self._head_failure})
+        return FiguresLogger.latest.model_copy(update={"pace": FiguresLogger.steps.pace(), "head_failure": self._head_failure})
 
     async def record_routing_stats(self) -> dict[str, Any]:
         """Serve's hook: what the routers are told."""

@@ -106,7 +106,7 @@ def _collect(config: GenerationConfig, tokenizer: Any, engine: "LLM", own: Path,
         prompts += standard_library(tokenizer, config.seed)
     if "self" in config.sources:
         prompts += _own_prompts(config, tokenizer, engine, own, progress)
-    random.Random(config.seed).shuffle(prompts)  # noqa: S311
+    random.Random(config.seed).shuffle(prompts)
     return prompts
 
 

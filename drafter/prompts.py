@@ -81,7 +81,7 @@ def read_prompts(path: Path, tokenizer: Any) -> Iterator[Prompt]:
 
 def standard_library(tokenizer: Any, seed: int = 0) -> list[Prompt]:
     """Questions about the documented functions of Python's standard library: one to complete it, one of three others."""
-    chosen = random.Random(seed)  # noqa: S311
+    chosen = random.Random(seed)
     questions = [
         question
         for name, head, body in _documented_functions()

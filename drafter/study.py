@@ -54,7 +54,7 @@ def study(data: Sequence[Path], target: Path, folder: Path, features: Path, step
     short = folder / f"cut-to-{SHORT}.jsonl"
     if not short.exists():
         rows = [row for path in data for row in read_generations(path, vocabulary)]
-        rows = random.Random(0).sample(rows, min(len(rows), 2 * steps * TrainingConfig.model_fields["batch"].default))  # noqa: S311
+        rows = random.Random(0).sample(rows, min(len(rows), 2 * steps * TrainingConfig.model_fields["batch"].default))
         short.write_text("".join(row.model_dump_json() + "\n" for row in map(cut, rows) if row))
     prompts = evaluation_ids(target, 16, tasks=TASKS)
     results = folder / "study.csv"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from deployments.autoscaling import Demand, QueueDepthScaler, ScalingSettings
+from deployments.autoscaling import Demand, QueueDepthScaler, Rates, ScalingSettings
 
 SETTINGS = ScalingSettings(target=4, up_after_s=5, down_after_s=60, cold_start_s=30)
 
@@ -24,6 +24,15 @@ def test_a_lasting_queue_starts_replicas_and_a_short_one_none():
 def test_a_queue_that_drains_before_a_replica_would_start_starts_none():
     assert run(QueueDepthScaler(SETTINGS, 1, 8), 20, queued=20, running=4, finished_per_s=2) == 1  # 10 s
     assert run(QueueDepthScaler(SETTINGS, 1, 8), 20, queued=20, running=4, finished_per_s=0.1) == 6  # 200 s
+    assert run(QueueDepthScaler(SETTINGS, 1, 8), 20, queued=20, running=4, finished_per_s=2, arrived_per_s=2) == 6  # it stays
+
+
+def test_rates_are_what_came_and_what_went():
+    rates = Rates()
+    for second in range(20):
+        finished, arrived = rates.add(second, finished=2 * second, held=5 + second)
+    assert (finished, arrived) == (2, 3)
+    assert rates.add(20, finished=0, held=0) == (0, 0)  # a replica left: counted anew
 
 
 def test_replicas_stop_only_after_a_long_quiet():

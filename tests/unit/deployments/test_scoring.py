@@ -3,7 +3,7 @@
 import pytest
 
 from deployments.pace import Pace, StepTimes
-from deployments.scoring import BLOCK, Prefixes, ReplicaLoad, blocks, preference, seconds_to_finish, seconds_to_start
+from deployments.scoring import BLOCK, Prefixes, ReplicaLoad, blocks, cost, preference, seconds_to_start
 from deployments.work import Demand, Work, demand
 
 PACE = Pace(step_s=0.1, request_s=0.01, prefill_s=0.001, tokens=1.5)
@@ -25,7 +25,7 @@ def load(**further):
     ],
 )
 def test_an_idle_replica_is_better_than_a_loaded_one(worse):
-    assert seconds_to_finish(load(), ASKED) < seconds_to_finish(worse, ASKED)
+    assert cost(load(), ASKED) < cost(worse, ASKED)
 
 
 def test_four_long_answers_weigh_more_than_four_short_ones_when_all_slots_are_taken():
@@ -34,8 +34,8 @@ def test_four_long_answers_weigh_more_than_four_short_ones_when_all_slots_are_ta
 
 def test_a_prefix_is_worth_its_prefill_and_no_more():
     long = Demand(prompt=2000, answer=10)
-    assert seconds_to_finish(load(running=1, decode_tokens=10), long, held=1.0) < seconds_to_finish(load(), long)
-    assert seconds_to_finish(load(running=4, waiting=8, decode_tokens=2000), long, held=1.0) > seconds_to_finish(load(), long)
+    assert cost(load(running=1, decode_tokens=10), long, held=1.0) < cost(load(), long)
+    assert cost(load(running=4, waiting=8, decode_tokens=2000), long, held=1.0) > cost(load(), long)
 
 
 def test_requests_sent_since_the_report_count():
