@@ -5,13 +5,15 @@ import logging
 import math
 import time
 from collections import defaultdict, deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from ray.exceptions import RayError, RayTaskError, TaskCancelledError
 from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError, RayServeException
 from ray.serve.handle import DeploymentHandle
 
+from app import metrics
 from app.call import Call
 from app.endpoint import Endpoint, EndpointError
 from deployments import resume
@@ -66,7 +68,18 @@ class Dispatcher:
             EndpointError: there is no such endpoint, it has too many requests waiting, the deadline passed, or it failed.
         """
         answer = _Answer(name, call, self._find, self._refuse, self._traffic[name])
-        return await answer.start(), answer.text()
+        with _counted(name):
+            return await answer.start(), answer.text()
+
+
+@contextmanager
+def _counted(name: Any) -> Iterator[None]:
+    try:
+        yield
+    except EndpointError as error:
+        if error.kind in ("busy", "late", "lost", "refused"):
+            metrics.refused(str(name), error.kind)
+        raise
 
 
 class _Answer:
@@ -75,7 +88,7 @@ class _Answer:
         self._began = time.monotonic()
         self._deadline = math.inf
         self._deaths = 0
-        self._late = False
+        self._running = self._late = False
         self._stream: Any = None
         self._origin: Origin | None = None
         self._tokens: list[int] = []
@@ -94,12 +107,16 @@ class _Answer:
         return await self._send(endpoint, handle)
 
     async def _send(self, endpoint: Endpoint, handle: DeploymentHandle, progress: Progress | None = None) -> AnswerStart:
-        self._traffic.waiting += 1
         try:
             while True:
                 self._stream = handle.options(stream=True).answer.remote(self._call.task, self._call.body, progress)
                 try:
-                    start = await self._first(endpoint)
+                    self._running = False
+                    if await self._taken(endpoint):
+                        self._running = True
+                        start = await self._next()
+                        self._origin = start.origin
+                        return start
                 except BackPressureError:
                     if progress is None and not self._deaths:
                         raise self._busy(f"endpoint {self._name!r} has as many requests waiting as it takes") from None
@@ -108,31 +125,37 @@ class _Answer:
                     await self._pause()
                 except LOST as error:
                     await self._died(error)
-                else:
-                    if start is not None:
-                        self._origin = start.origin
-                        return start
                 endpoint, handle = await self._find(self._name)
         except asyncio.CancelledError:  # the client went away
             self._cancel()
             raise
+
+    async def _taken(self, endpoint: Endpoint) -> bool:
+        """Wait in the queue until a replica takes the request; False when the endpoint moves to another application first."""
+        self._traffic.waiting += 1
+        taken = asyncio.ensure_future(self._next())
+        taken.add_done_callback(lambda one: one.cancelled() or one.exception())  # seen, also where nobody waits any more
+        try:
+            while not (await asyncio.wait({taken}, timeout=RECHECK_S))[0]:
+                if (await self._find(self._name))[0].application != endpoint.application:
+                    self._cancel()
+                    return False
+            taken.result()
+            return True
         finally:
             self._traffic.waiting -= 1
 
-    async def _first(self, endpoint: Endpoint) -> AnswerStart | None:
-        """The answer's start, or None when the endpoint has moved to another application meanwhile."""
-        first = asyncio.ensure_future(anext(self._stream))
-        while True:
-            done, _ = await asyncio.wait({first}, timeout=min(RECHECK_S, max(0.0, self._deadline - time.monotonic())))
-            if done:
-                return first.result()
-            moved = (await self._find(self._name))[0].application != endpoint.application
-            if moved or time.monotonic() >= self._deadline:
-                self._cancel()
-                first.cancel()
-                if not moved:
-                    raise self._too_late()
-                return None
+    async def _next(self) -> Any:
+        """The stream's next item.
+
+        Raises:
+            EndpointError: the deadline passes first.
+        """
+        try:
+            return await asyncio.wait_for(anext(self._stream), max(0.0, self._deadline - time.monotonic()))
+        except TimeoutError:
+            self._cancel()
+            raise self._too_late() from None
 
     async def text(self) -> AsyncIterator[str]:
         """The answer's text as it comes.
@@ -142,20 +165,20 @@ class _Answer:
         """
         timer = asyncio.get_running_loop().call_later(max(0.0, self._deadline - time.monotonic()), self._overrun)
         try:
-            while True:
-                try:
-                    async for piece in self._stream:
-                        self._note(piece)
-                        yield piece.text
-                except (*LOST, asyncio.CancelledError) as error:
-                    if self._late:
-                        raise self._too_late() from None
-                    if isinstance(error, asyncio.CancelledError):
-                        raise
-                    if (progress := await self._go_on(error)) is not None:
+            with _counted(self._name):
+                while True:
+                    try:
+                        async for piece in self._stream:
+                            self._note(piece)
+                            yield piece.text
+                    except (*LOST, asyncio.CancelledError) as error:
+                        if self._late:
+                            raise self._too_late() from None
+                        if isinstance(error, asyncio.CancelledError):
+                            raise
+                        if (progress := await self._go_on(error)) is None:
+                            continue
                         yield resume.ending(self._call.task, self._call.body, progress)
-                        return
-                else:
                     if self._late:
                         raise self._too_late()
                     self._traffic.finished(time.monotonic())
@@ -189,13 +212,16 @@ class _Answer:
         """
         if isinstance(error, RayTaskError | TaskCancelledError):
             raise self._lost(error)
+        if not self._running:  # it was on its way there
+            return await self._pause()
         self._deaths += 1
         logger.warning("request %s was running when a replica of %s died (%s)", self._call.id, self._name, type(error).__name__)
         if self._deaths >= DEATHS:
             await self._refuse(self._name, self._call.digest)
             logger.error("request %s was running at each of %d deaths of %s's replicas: it is refused from now on", self._call.id, DEATHS, self._name)
             raise EndpointError("refused", f"{DEATHS} replicas of endpoint {self._name!r} died while this request ran; it is not tried again")
-        await self._pause()
+        metrics.retried(self._name)
+        return await self._pause()
 
     async def _pause(self) -> None:
         await asyncio.sleep(AGAIN_S)

@@ -1,4 +1,4 @@
-"""How an answer travels from a worker to the gateway: its start first, then its text, piece by piece."""
+"""How an answer travels from a worker to the gateway: taken on, then its start, then its text, piece by piece."""
 
 from typing import NamedTuple
 
@@ -15,8 +15,14 @@ class Origin(BaseModel):
     prompt: tuple[int, ...] = Field(description="Token ids of the prompt, chat template included.")
 
 
+class Taken(BaseModel):
+    """The first item of every answer: the request has left the queue, a replica has it."""
+
+    model_config = ConfigDict(frozen=True)
+
+
 class AnswerStart(BaseModel):
-    """The first item of every answer, sent before any text."""
+    """The second item, sent before any text."""
 
     model_config = ConfigDict(frozen=True)
 

@@ -2,7 +2,6 @@
 
 import math
 from collections import deque
-from collections.abc import Iterable
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -65,7 +64,7 @@ class QueueDepthScaler:
     def __init__(self, settings: ScalingSettings, minimum: int, maximum: int) -> None:
         self.settings, self.minimum, self.maximum = settings, minimum, maximum
         self.cold_start_s = settings.cold_start_s
-        self._wanted: deque[tuple[float, int]] = deque()
+        self._wanted: deque[tuple[float, int, int]] = deque()  # when, wanted, and what would have sufficed
         self._starting: tuple[float, int] | None = None
 
     def decide(self, demand: Demand, now: float) -> Decision:
@@ -78,11 +77,12 @@ class QueueDepthScaler:
         self._learn(demand, now)
         count, reason, drain_s = wanted(demand, self.settings, self.cold_start_s)
         count = min(max(count, self.minimum), self.maximum)
-        self._wanted.append((now, count))
+        # What starts is let start: its failure must show, and its cold start be seen.
+        self._wanted.append((now, count, max(count, demand.replicas) if demand.ready < demand.replicas else count))
         while self._wanted[0][0] < now - max(self.settings.up_after_s, self.settings.down_after_s):
             self._wanted.popleft()
-        lowest = min(self._since(now - self.settings.up_after_s))
-        highest = max(self._since(now - self.settings.down_after_s))
+        lowest = min(count for at, count, _ in self._wanted if at >= now - self.settings.up_after_s)
+        highest = max(sufficed for at, _, sufficed in self._wanted if at >= now - self.settings.down_after_s)
         if demand.replicas == 0 and count:
             return Decision(replicas=count, reason="requests wait and no replica runs", drain_s=drain_s)
         if lowest > demand.replicas and self._seen(now, self.settings.up_after_s):
@@ -90,9 +90,6 @@ class QueueDepthScaler:
         if highest < demand.replicas and self._seen(now, self.settings.down_after_s):
             return Decision(replicas=highest, reason=f"{highest} sufficed for {self.settings.down_after_s:.0f} s", drain_s=drain_s)
         return Decision(replicas=demand.replicas, reason=reason, drain_s=drain_s)
-
-    def _since(self, start: float) -> Iterable[int]:
-        return (count for at, count in self._wanted if at >= start)
 
     def _seen(self, now: float, seconds: float) -> bool:
         return self._first <= now - seconds

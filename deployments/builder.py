@@ -63,10 +63,9 @@ def autoscaling(spec: EndpointSpec) -> dict[str, Any]:
 
 
 def bundles(spec: EndpointSpec) -> list[dict[str, float]]:
-    """The placement group of one replica: a bundle a GPU, each with a core to feed it; on a CPU one core."""
-    if spec.hardware == "cpu":
-        return [{"CPU": 1.0}]
-    return [{"GPU": 1.0, "CPU": 1.0} for _ in range(spec.tensor_parallel_size)]
+    """The placement group of one replica: a bundle a GPU, each with a core to feed it; on a CPU a core a worker."""
+    bundle = {"CPU": 1.0} if spec.hardware == "cpu" else {"GPU": 1.0, "CPU": 1.0}
+    return [dict(bundle) for _ in range(spec.tensor_parallel_size)]
 
 
 def llm_config(spec: EndpointSpec) -> Any:
@@ -80,7 +79,7 @@ def llm_config(spec: EndpointSpec) -> Any:
         placement_group_config={"bundles": bundles(spec), "strategy": "PACK"},
         engine_kwargs=engine_arguments(spec),
         deployment_config=deployment_options(spec),
-        runtime_env={"env_vars": cpu.environment() if spec.hardware == "cpu" else {}},
+        runtime_env={"env_vars": cpu.environment(spec.tensor_parallel_size) if spec.hardware == "cpu" else {}},
         # Each engine step's tokens go out at once; Ray's default gathers them for 50 ms.
         experimental_configs={"stream_batching_interval_ms": 0},
     )

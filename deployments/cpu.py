@@ -9,9 +9,24 @@ ENDPOINT_GIB = 4.0  # the engine's three processes, float32 SmolLM2-135M and 1 G
 EVERYTHING_ELSE_GIB = 3.0  # Ray, the gateway, the endpoint manager
 
 
-def environment() -> dict[str, str]:
+def environment(tensor_parallel_size: int = 1) -> dict[str, str]:
     """Environment of an engine's processes on a CPU."""
-    return {"LD_PRELOAD": ":".join(preloads())}
+    found = {"LD_PRELOAD": ":".join(preloads())}
+    if tensor_parallel_size > 1:  # left to itself, vLLM gives each worker a memory node, and most machines have one
+        found["VLLM_CPU_OMP_THREADS_BIND"] = binding(sorted(os.sched_getaffinity(0)), tensor_parallel_size)
+    return found
+
+
+def binding(cores: list[int], workers: int) -> str:
+    """Cores of each of an engine's workers, as vLLM reads them; the first core is the engine's own.
+
+    >>> binding([0, 1, 2, 3, 4], 2)
+    '1,3|2,4'
+    >>> binding([0, 1], 3)
+    '1|1|1'
+    """
+    free = cores[1:] or cores
+    return "|".join(",".join(map(str, free[worker::workers] or [free[worker % len(free)]])) for worker in range(workers))
 
 
 def too_small(endpoints: int = 1) -> str | None:

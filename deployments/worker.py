@@ -11,7 +11,7 @@ from ray.serve.llm.deployment import LLMServer
 from ray.serve.llm.openai_api_models import ChatCompletionRequest, CompletionRequest, ErrorResponse
 
 from deployments import resume, watchdog
-from deployments.answer import AnswerStart, Piece, Progress
+from deployments.answer import AnswerStart, Piece, Progress, Taken
 from deployments.figures import EngineFigures
 from deployments.resume import Task
 from deployments.scoring import ReplicaLoad
@@ -64,12 +64,13 @@ class SpeculativeWorker(LLMServer):
         busy = figures.running + figures.waiting > 0
         return watchdog.hangs(time.monotonic(), FiguresLogger.stepped, self._work.newest, self._spec.limits.hang_s, busy=busy)
 
-    async def answer(self, task: Task, body: dict[str, Any], progress: Progress | None = None) -> AsyncIterator[AnswerStart | Piece]:
+    async def answer(self, task: Task, body: dict[str, Any], progress: Progress | None = None) -> AsyncIterator[Taken | AnswerStart | Piece]:
         """Answer one OpenAI request, or go on with an answer another replica began.
 
         Yields:
-            an ``AnswerStart``, then the response's text: server-sent events as the engine makes them, or one JSON document.
+            ``Taken``, an ``AnswerStart``, then the response's text: server-sent events as the engine makes them, or one JSON document.
         """
+        yield Taken()
         with self._work.held(demand(body)) as number:
             async for item in self._continued(task, body, progress) if progress else self._answered(task, body):
                 if isinstance(item, Piece):

@@ -56,6 +56,13 @@ def test_to_none_and_back():
     assert scaler.decide(Demand(queued=1, waiting=0, running=0, replicas=0, ready=0), 71).replicas == 1  # at once
 
 
+def test_what_starts_is_let_start():
+    scaler = QueueDepthScaler(SETTINGS, 0, 8)
+    starting = {"queued": 0, "waiting": 0, "running": 0, "replicas": 1}
+    assert all(scaler.decide(Demand(**starting, ready=0), second).replicas == 1 for second in range(300))
+    assert run(scaler, 70, start=300) == 0
+
+
 def test_the_cold_start_is_learned():
     scaler = QueueDepthScaler(SETTINGS, 1, 8)
     for second in range(200):

@@ -1,0 +1,1 @@
+"""Load tests: Locust users and scenarios. They know an endpoint by HTTP alone."""

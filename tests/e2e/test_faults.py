@@ -1,0 +1,116 @@
+"""Every part killed or frozen under load from Locust's users: what is accepted is answered, with the text it would have had."""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+from rich.console import Console
+
+from loadtests.record import RequestRecord
+from loadtests.report import fault_table, other_texts, read_records
+from tests.stack import eventually, processes, stack
+
+pytestmark = pytest.mark.alone
+
+ROOT = Path(__file__).parents[2]
+LIMITS = {"hang_s": 8, "max_queued_requests": 4, "deadline_s": 120}
+ENDPOINT = {"model": "smollm2-135m-instruct", "name": "e", "min_replicas": 2, "max_replicas": 2, "max_num_seqs": 4, "limits": LIMITS}
+runs: dict[str, list[RequestRecord]] = {}
+retries: dict[str, int] = {}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    with stack(tmp_path_factory.mktemp("faults"), json.dumps({"endpoints": [ENDPOINT]}), port=8125) as started:
+        eventually(lambda: running(started) == 2, timeout_s=600)
+        yield started
+    Console(width=120, force_terminal=False).print(fault_table(runs, retries))
+
+
+def running(server):
+    (endpoint,) = server.client.call("GET", "/v1/endpoints")
+    return endpoint["running"]
+
+
+def retried(server):
+    port = int(re.search(r"metrics: (\d+)", server.log.read_text()).group(1))
+    found = re.findall(r"^ray_peagle_retries_total\{.*\} (\S+)$", httpx.get(f"http://127.0.0.1:{port}/metrics").text, re.M)
+    return int(sum(map(float, found)))
+
+
+def under_load(server, tmp_path, name, fault, users=4, seconds=20):
+    """Locust's users for a while, and a fault in the middle; the records."""
+    before, records = retried(server), tmp_path / "records"
+    command = [sys.executable, "-m", "locust", "-f", "loadtests/users.py", "--headless", "--host", server.url, "--endpoint", "e", "--users", str(users),
+               "--spawn-rate", str(users), "--run-time", f"{seconds}s", "--stop-timeout", "120", "--max-tokens", "48", "--records", str(records),
+               "--only-summary", "--exit-code-on-error", "0"]  # fmt: skip
+    load = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    time.sleep(6)
+    fault()
+    assert load.wait(timeout=200) == 0
+    runs[name] = read_records(records)
+    eventually(lambda: running(server) == 2)
+    time.sleep(3)  # metrics are reported every 2 s
+    retries[name] = retried(server) - before
+    return runs[name]
+
+
+def first(server, title):
+    return processes(server.process, title)[0]
+
+
+@pytest.mark.parametrize("title", ["VLLM::Worker", "VLLM::EngineCore", "ray::ServeReplica:endpoint-e.0"])
+def test_a_killed_engine_loses_nothing(server, tmp_path, title):
+    engines = len(processes(server.process, "VLLM::EngineCore"))
+    records = under_load(server, tmp_path, f"kill -9 {title}", lambda: first(server, title).kill())
+    assert {record.outcome for record in records} == {"answered"}
+    assert other_texts(records) == 0
+    assert len(processes(server.process, "VLLM::EngineCore")) == engines  # none is left behind
+
+
+def test_a_frozen_engine_is_replaced(server, tmp_path):
+    frozen = first(server, "VLLM::EngineCore")
+    records = under_load(server, tmp_path, "SIGSTOP an engine", lambda: frozen.send_signal(signal.SIGSTOP), seconds=25)
+    assert {record.outcome for record in records} == {"answered"}
+    assert other_texts(records) == 0
+    assert not frozen.is_running()
+
+
+def test_a_killed_gateway_cuts_only_what_it_carried(server, tmp_path):
+    records = under_load(server, tmp_path, "kill -9 a gateway", lambda: first(server, "ray::ServeReplica:peagle:Gateway").kill())
+    assert sum(record.outcome != "answered" for record in records) <= 4  # a connection each user
+    assert other_texts(records) == 0
+
+
+def test_a_full_queue_refuses_at_once_and_says_when_to_come_back(server, tmp_path):
+    records = under_load(server, tmp_path, "a full queue", lambda: None, users=60, seconds=12)
+    assert {record.outcome for record in records} == {"answered", "refused"}
+    refusals = [record for record in records if record.outcome == "refused"]
+    assert {record.status for record in refusals} == {429}
+    assert all("try again in" in record.error for record in refusals)
+    assert other_texts(records) == 0
+
+
+def test_a_request_two_engines_die_of_is_refused_from_then_on(server):
+    poison = {"model": "e", "prompt": "this is what kills engines", "max_tokens": 400, "temperature": 0, "ignore_eos": True}
+    with httpx.Client(base_url=server.url, timeout=200) as client:
+        import threading
+
+        answers = []
+        request = threading.Thread(target=lambda: answers.append(client.post("/v1/completions", json=poison, headers={"X-Request-Id": "poison-1"})))
+        request.start()
+        for _ in range(2):
+            time.sleep(4)
+            for replica in processes(server.process, "VLLM::EngineCore"):
+                replica.kill()  # both: whichever has it
+            eventually(lambda: running(server) == 2)
+        request.join(timeout=60)
+        again = client.post("/v1/completions", json=poison)
+    assert [(answer.status_code, answer.json()["error"]["type"]) for answer in (*answers, again)] == [(400, "invalid_request_error")] * 2
+    assert "died" in again.json()["error"]["message"]

@@ -1,0 +1,64 @@
+"""A Ray and the whole application in processes of their own, for tests that break them."""
+
+import os
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import psutil
+
+from app.client import Client, GatewayError
+from drafter.target import prepare_target
+
+START = """
+import json, sys, time
+import ray
+from ray import serve
+from app.main import build
+ray.init(address="local", num_cpus=8, include_dashboard=False, log_to_driver=False)
+print("metrics:", ray.nodes()[0]["MetricsExportPort"], flush=True)
+serve.start(http_options={"host": "127.0.0.1", "port": int(sys.argv[1])})
+serve.run(build(json.loads(sys.argv[2])), name="peagle", route_prefix="/")
+while True:
+    print("applications:", *serve.status().applications, flush=True)
+    time.sleep(1)
+"""
+
+
+@contextmanager
+def stack(folder, arguments="{}", port=8124):
+    """The application with ``arguments`` (JSON), its registry and log in ``folder``."""
+    home = folder / "home"
+    home.mkdir(exist_ok=True)
+    if not (home / "models").exists():
+        (home / "models").symlink_to(prepare_target().parent)
+    environment = {**os.environ, "PEAGLE_HOME": str(home), "RAY_worker_niceness": "0", "RAY_metrics_report_interval_ms": "2000"}
+    with (folder / "log").open("w+") as log:
+        command = [sys.executable, "-c", START, str(port), arguments]
+        process = psutil.Process(subprocess.Popen(command, env=environment, stdout=log, stderr=log).pid)
+        try:
+            yield SimpleNamespace(url=f"http://127.0.0.1:{port}", client=Client(f"http://127.0.0.1:{port}"), log=folder / "log", process=process)
+        finally:
+            for one in [*process.children(recursive=True), process]:
+                one.kill()
+
+
+def eventually(found, timeout_s=240):
+    """Ask again and again until the answer is true; the last answer."""
+    deadline, answer = time.monotonic() + timeout_s, None
+    while time.monotonic() < deadline:
+        try:
+            if answer := found():
+                return answer
+        except GatewayError:  # refused for a moment, while a part is replaced
+            pass
+        time.sleep(0.5)
+    raise AssertionError(f"it did not come about in {timeout_s} s; last: {answer!r}")
+
+
+def processes(process, title):
+    """A process's descendants whose title holds ``title``, the oldest first."""
+    found = [one for one in process.children(recursive=True) if one.is_running() and title in " ".join(one.cmdline())]
+    return sorted(found, key=lambda one: one.create_time())
