@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 
 import psutil
@@ -56,6 +57,15 @@ def eventually(found, timeout_s=240):
             pass
         time.sleep(0.5)
     raise AssertionError(f"it did not come about in {timeout_s} s; last: {answer!r}")
+
+
+def locust(url, endpoint, records, users, seconds, max_tokens=48):
+    """Locust's users at an endpoint, in a process of their own."""
+    options = {"host": url, "endpoint": endpoint, "users": users, "spawn-rate": users, "run-time": f"{seconds}s", "stop-timeout": 120,
+               "max-tokens": max_tokens, "records": records, "exit-code-on-error": 0}  # fmt: skip
+    command = [sys.executable, "-m", "locust", "-f", "loadtests/users.py", "--headless", "--only-summary"]
+    command += [f"--{name}={value}" for name, value in options.items()]
+    return subprocess.Popen(command, cwd=Path(__file__).parents[1], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def processes(process, title):

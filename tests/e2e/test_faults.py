@@ -3,10 +3,8 @@
 import json
 import re
 import signal
-import subprocess
-import sys
+import threading
 import time
-from pathlib import Path
 
 import httpx
 import pytest
@@ -14,11 +12,10 @@ from rich.console import Console
 
 from loadtests.record import RequestRecord
 from loadtests.report import fault_table, other_texts, read_records
-from tests.stack import eventually, processes, stack
+from tests.stack import eventually, locust, processes, stack
 
 pytestmark = pytest.mark.alone
 
-ROOT = Path(__file__).parents[2]
 LIMITS = {"hang_s": 8, "max_queued_requests": 4, "deadline_s": 120}
 ENDPOINT = {"model": "smollm2-135m-instruct", "name": "e", "min_replicas": 2, "max_replicas": 2, "max_num_seqs": 4, "limits": LIMITS}
 runs: dict[str, list[RequestRecord]] = {}
@@ -47,10 +44,7 @@ def retried(server):
 def under_load(server, tmp_path, name, fault, users=4, seconds=20):
     """Locust's users for a while, and a fault in the middle; the records."""
     before, records = retried(server), tmp_path / "records"
-    command = [sys.executable, "-m", "locust", "-f", "loadtests/users.py", "--headless", "--host", server.url, "--endpoint", "e", "--users", str(users),
-               "--spawn-rate", str(users), "--run-time", f"{seconds}s", "--stop-timeout", "120", "--max-tokens", "48", "--records", str(records),
-               "--only-summary", "--exit-code-on-error", "0"]  # fmt: skip
-    load = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    load = locust(server.url, "e", records, users=users, seconds=seconds)
     time.sleep(6)
     fault()
     assert load.wait(timeout=200) == 0
@@ -100,8 +94,6 @@ def test_a_full_queue_refuses_at_once_and_says_when_to_come_back(server, tmp_pat
 def test_a_request_two_engines_die_of_is_refused_from_then_on(server):
     poison = {"model": "e", "prompt": "this is what kills engines", "max_tokens": 400, "temperature": 0, "ignore_eos": True}
     with httpx.Client(base_url=server.url, timeout=200) as client:
-        import threading
-
         answers = []
         request = threading.Thread(target=lambda: answers.append(client.post("/v1/completions", json=poison, headers={"X-Request-Id": "poison-1"})))
         request.start()
