@@ -23,6 +23,7 @@ class RequestRecord(BaseModel):
     ttft_s: float | None = Field(default=None, description="Until the first token's text.")
     latency_s: float = Field(default=0.0, description="Until the end.")
     longest_stall_s: float = Field(default=0.0, description="Longest time in which nothing came.")
+    inter_chunk_s: float | None = Field(default=None, description="Mean time between chunks with text; a chunk is no token.")
     chunks: int = Field(default=0, description="Chunks with text; under speculation one may carry several tokens.")
     prompt_tokens: int = Field(default=0, description="Of the usage the server told.")
     completion_tokens: int = Field(default=0, description="Of the usage the server told.")
@@ -55,6 +56,19 @@ class Stream:
         self.ttft_s: float | None = None
         self.chunks = 0
         self.longest_stall_s = 0.0
+        self._last_text = start
+
+    @property
+    def inter_chunk_s(self) -> float | None:
+        """Mean time between chunks with text."""
+        if self.ttft_s is None or self.chunks < 2:
+            return None
+        return (self._last_text - self._start - self.ttft_s) / (self.chunks - 1)
+
+    def read_whole(self, body: bytes) -> None:
+        """Read an answer that came at once: its first token is as old as its last."""
+        self._event(body, self._clock())
+        self.ended = bool(self.texts)
 
     def read(self, chunks: Iterable[bytes]) -> None:
         """Read to the end."""
@@ -78,8 +92,9 @@ class Stream:
             self.error = str(event["error"].get("message", event["error"]))
         self.usage = event.get("usage") or self.usage
         for choice in event.get("choices", []):
-            text = choice.get("text") or (choice.get("delta") or {}).get("content") or ""
+            text = choice.get("text") or (choice.get("delta") or choice.get("message") or {}).get("content") or ""
             if text:
                 self.ttft_s = now - self._start if self.ttft_s is None else self.ttft_s
                 self.chunks += 1
+                self._last_text = now
                 self.texts.append(text)

@@ -1,21 +1,21 @@
-"""Locust users that stream answers, and the record each request leaves.
+"""Locust users that stream answers. Each request leaves a record.
 
-    locust -f loadtests/users.py --headless --host http://127.0.0.1:8000 --endpoint NAME --users 8 --run-time 1m --records out.jsonl
+    locust -f loadtests/users.py --headless --host http://127.0.0.1:8000 --endpoint NAME --users 8 --run-time 1m --records out.jsonl ChatUser
 
-``HttpUser`` reads what has come as it comes (``iter_content(None)``). Locust's ``FastHttpUser`` waits until a kibibyte is there, which is
-most of an answer: its times to first token are wrong.
+The last word picks the users; without it all kinds are mixed. ``--rate`` makes arrivals open-loop (see ``StreamingUser.arrive``).
 """
 
+import inspect
 import random
+import textwrap
 import time
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from locust import HttpUser, between, events, task
+import gevent
+from locust import HttpUser, events, task
 from locust.argument_parser import LocustArgumentParser
-from locust.env import Environment
 
-from loadtests.record import Outcome, RequestRecord, Stream, digest
+from loadtests.send import Request, send
 
 PROMPTS = (
     "Explain how a rainbow forms, step by step.",
@@ -25,73 +25,142 @@ PROMPTS = (
     "What should a visitor see in Lisbon in three days?",
     "Summarize why the sky is blue for a child of eight.",
 )
-REFUSED = (429, 503, 504)
+PERSON = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "age": {"type": "integer"}, "city": {"type": "string"}},
+    "required": ["name", "age", "city"],
+    "additionalProperties": False,
+}
 
 
 @events.init_command_line_parser.add_listener
 def _options(parser: LocustArgumentParser) -> None:
     parser.add_argument("--endpoint", default="smollm2-135m-instruct", help="The endpoint: `model` in the requests.")
     parser.add_argument("--max-tokens", type=int, default=64, help="Tokens of an answer at most.")
+    parser.add_argument("--think-s", type=float, default=0.0, help="Mean time a user thinks between two requests, exponential.")
+    parser.add_argument("--rate", type=float, default=0.0, help="Open loop: requests a second of all users together; 0: closed loop.")
     parser.add_argument("--records", default="", help="File that gets a JSON line a request.")
 
 
-class ChatUser(HttpUser):
-    """Asks one question after the other, greedily, and streams the answers."""
+class StreamingUser(HttpUser):
+    """What all users share: thinking or open-loop arrivals, and one request."""
 
-    wait_time = between(0.0, 0.2)
+    abstract = True
+
+    def on_start(self) -> None:
+        """Locust's hook."""
+        self._next = time.perf_counter()
+        self._open: set[gevent.Greenlet] = set()
+
+    def on_stop(self) -> None:
+        """Locust's hook: what is open is waited for."""
+        gevent.joinall(list(self._open), timeout=self.environment.stop_timeout or 0)
+
+    def wait_time(self) -> float:
+        """Time to think, in seconds. In an open loop users do not think: ``arrive`` waits."""
+        options = self.environment.parsed_options
+        return random.expovariate(1 / options.think_s) if options.think_s and not options.rate else 0.0
 
     @task
-    def chat(self) -> None:
+    def arrive(self) -> None:
+        """One request.
+
+        Locust's users wait for their answer before they ask again, so a slow server is asked less: a closed loop, whose latencies flatter it. In
+        an open loop each user draws the times of a Poisson process beforehand, ``rate / users`` a second, and sends at these times whether
+        or not earlier requests were answered; a request that the load generator itself sent late is counted from when it was due.
+        """
+        options, users = self.environment.parsed_options, max(1, self.environment.runner.target_user_count)
+        if not options.rate:
+            self.ask()
+            return
+        self._next += random.expovariate(options.rate / users)
+        gevent.sleep(max(0.0, self._next - time.perf_counter()))
+        asking = gevent.spawn(self.ask, self._next)
+        self._open.add(asking)
+        asking.link(self._open.discard)
+
+    def ask(self, due: float | None = None) -> None:
+        """Send this kind's request and read its answer."""
+        raise NotImplementedError
+
+    def chat(self, messages: list[dict[str, str]], due: float | None = None, **further: Any) -> str:
+        """Send a chat; its text."""
+        return send(self, Request("/v1/chat/completions", {"messages": messages, **further}), due)
+
+
+class ChatUser(StreamingUser):
+    """Asks one question after the other."""
+
+    def ask(self, due: float | None = None) -> None:
+        """One question."""
+        self.chat([{"role": "user", "content": random.choice(PROMPTS)}], due)
+
+
+class CompletionUser(StreamingUser):
+    """Plain completions."""
+
+    def ask(self, due: float | None = None) -> None:
+        """One prompt."""
+        send(self, Request("/v1/completions", {"prompt": random.choice(PROMPTS)}), due)
+
+
+class SageMakerUser(StreamingUser):
+    """SageMaker Runtime's InvokeEndpoint: the whole answer at once."""
+
+    def ask(self, due: float | None = None) -> None:
         """One question."""
         body = {"messages": [{"role": "user", "content": random.choice(PROMPTS)}]}
-        self.stream("/v1/chat/completions", body)
-
-    def stream(self, path: str, body: dict[str, Any]) -> RequestRecord:
-        """Send a request, read its stream, leave a record."""
-        options = self.environment.parsed_options
-        body = {"model": options.endpoint, "max_tokens": options.max_tokens, "temperature": 0, "stream": True,
-                "stream_options": {"include_usage": True}, **body}  # fmt: skip
-        began, start = time.time(), time.perf_counter()
-        stream = Stream(time.perf_counter, start)
-        status, error = 0, ""
-        with self.client.post(path, json=body, stream=True, catch_response=True, name=type(self).__name__) as response:
-            status = response.status_code
-            try:
-                if status == 200:
-                    stream.read(response.iter_content(None))
-                else:
-                    error = response.text[:300]
-            except OSError as broken:
-                error = f"{type(broken).__name__}: {broken}"
-            outcome: Outcome = (
-                "refused" if status in REFUSED else "failed" if status != 200 else "answered" if stream.ended and not stream.error else "cut"
-            )
-            record = RequestRecord(
-                scenario=type(self).__name__, start=began, outcome=outcome, status=status, error=error or stream.error, ttft_s=stream.ttft_s,
-                latency_s=time.perf_counter() - start, longest_stall_s=stream.longest_stall_s, chunks=stream.chunks,
-                prompt_tokens=stream.usage.get("prompt_tokens", 0), completion_tokens=stream.usage.get("completion_tokens", 0),
-                prompt=digest(str(body.get("messages", body.get("prompt")))), text=digest("".join(stream.texts)),
-            )  # fmt: skip
-            _told(self.environment, record)
-            if outcome == "answered":
-                response.success()
-            else:
-                response.failure(f"{outcome} ({status}): {record.error[:120]}")
-        return record
+        send(self, Request(f"/endpoints/{self.environment.parsed_options.endpoint}/invocations", body, stream=False), due)
 
 
-def _told(environment: Environment, record: RequestRecord) -> None:
-    """Put a record in the file, and its times in Locust's own tables."""
-    if environment.parsed_options and (path := environment.parsed_options.records):
-        with Path(path).open("a") as file:
-            file.write(record.model_dump_json() + "\n")
-    for name, seconds in (("TTFT", record.ttft_s), ("TPOT", record.tpot_s)):
-        if seconds is not None:
-            environment.events.request.fire(  # type: ignore[no-untyped-call]
-                request_type=name,
-                name=record.scenario,
-                response_time=1000 * seconds,
-                response_length=record.completion_tokens,
-                exception=None,
-                context={},
-            )
+class SageMakerStreamUser(StreamingUser):
+    """SageMaker Runtime's InvokeEndpointWithResponseStream: AWS's event stream."""
+
+    def ask(self, due: float | None = None) -> None:
+        """One question."""
+        body = {"messages": [{"role": "user", "content": random.choice(PROMPTS)}]}
+        send(self, Request(f"/endpoints/{self.environment.parsed_options.endpoint}/invocations-response-stream", body, event_stream=True), due)
+
+
+class ConversationUser(StreamingUser):
+    """A conversation whose context grows turn by turn."""
+
+    turns: ClassVar[int] = 4
+
+    def ask(self, due: float | None = None) -> None:
+        """One conversation."""
+        messages: list[dict[str, str]] = [{"role": "system", "content": "You are a helpful assistant. Answer in short paragraphs."}]
+        for _ in range(self.turns):
+            messages.append({"role": "user", "content": random.choice(PROMPTS)})
+            messages.append({"role": "assistant", "content": self.chat(messages, due)})
+            due = None
+
+
+class DocumentUser(StreamingUser):
+    """Long documents to summarize: pieces of Python's own modules."""
+
+    characters: ClassVar[int] = 6000
+
+    def ask(self, due: float | None = None) -> None:
+        """One document."""
+        text = inspect.getsource(random.choice((textwrap, inspect, random)))
+        start = random.randrange(len(text) - self.characters)
+        self.chat([{"role": "user", "content": f"Summarize this text in three sentences:\n\n{text[start : start + self.characters]}"}], due)
+
+
+class JsonUser(StreamingUser):
+    """Answers in the shape of a JSON schema."""
+
+    def ask(self, due: float | None = None) -> None:
+        """One object."""
+        wanted = {"type": "json_schema", "json_schema": {"name": "person", "schema": PERSON}}
+        self.chat([{"role": "user", "content": "Invent a person: name, age and city, as JSON."}], due, response_format=wanted)
+
+
+class CodeUser(StreamingUser):
+    """Long answers of code."""
+
+    def ask(self, due: float | None = None) -> None:
+        """One program."""
+        thing = random.choice(("a queue", "a binary tree", "a bank account", "a matrix", "a text editor's undo history"))
+        self.chat([{"role": "user", "content": f"Write a complete, commented Python class for {thing}, with tests."}], due)

@@ -59,12 +59,12 @@ def eventually(found, timeout_s=240):
     raise AssertionError(f"it did not come about in {timeout_s} s; last: {answer!r}")
 
 
-def locust(url, endpoint, records, users, seconds, max_tokens=48):
+def locust(url, endpoint, records, users, seconds, max_tokens=48, arguments=("ChatUser",)):
     """Locust's users at an endpoint, in a process of their own."""
-    options = {"host": url, "endpoint": endpoint, "users": users, "spawn-rate": users, "run-time": f"{seconds}s", "stop-timeout": 120,
+    options = {"host": url, "endpoint": endpoint, "users": users, "run-time": f"{seconds}s", "stop-timeout": 120,
                "max-tokens": max_tokens, "records": records, "exit-code-on-error": 0}  # fmt: skip
-    command = [sys.executable, "-m", "locust", "-f", "loadtests/users.py", "--headless", "--only-summary"]
-    command += [f"--{name}={value}" for name, value in options.items()]
+    command = [sys.executable, "-m", "locust", "-f", "loadtests/users.py,loadtests/shapes.py", "--headless", "--only-summary"]
+    command += [f"--{name}={value}" for name, value in options.items()] + [*arguments]
     return subprocess.Popen(command, cwd=Path(__file__).parents[1], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
