@@ -1,6 +1,7 @@
 """The ``peagle`` command."""
 
 import os
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,6 +23,8 @@ app.add_typer(endpoints_app, name="endpoints")
 app.add_typer(keys_app, name="keys")
 app.add_typer(drafter_app, name="drafter")
 app.add_typer(simulate_app, name="simulate")
+for further in entry_points(group="peagle.commands"):  # of rooms above this one
+    app.add_typer(further.load(), name=further.name)
 console = Console()
 
 Url = Annotated[str, typer.Option(envvar="PEAGLE_URL", help="Where the gateway listens.")]

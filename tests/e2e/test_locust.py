@@ -1,5 +1,6 @@
 """Locust's users against a server whose times are known: what is reported is what happened."""
 
+import itertools
 import json
 import threading
 import time
@@ -73,7 +74,7 @@ def test_in_an_open_loop_requests_do_not_wait_for_answers(url, tmp_path):
     opened = run(url, tmp_path / "open", "--rate=12", "ChatUser", users=1)
     assert len(opened) > 2 * len(closed)
     starts = sorted(one.start for one in opened)
-    assert min(after - before for before, after in zip(starts, starts[1:], strict=False)) < FIRST_S
+    assert min(after - before for before, after in itertools.pairwise(starts)) < FIRST_S
 
 
 def test_csv_html_and_several_processes(url, tmp_path):

@@ -1,0 +1,170 @@
+"""Runs an experiment: deploys, warms up, measures in turns, tears down; goes on where it was when stopped."""
+
+import json
+import os
+import platform
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from statistics import median, quantiles
+
+import httpx
+
+from app.client import Client
+from drafter.acceptance import Acceptance
+from drafter.suites import evaluation_prompts
+from loadtests.experiment import CellResult, Contender, Experiment, read_results
+from loadtests.record import RequestRecord
+from loadtests.report import read_records
+
+ROOT = Path(__file__).parents[1]
+LONG_CODE = "Write a complete, commented Python module that implements {}, with a class, error handling and a test for each method."
+THINGS = ("a priority queue", "a binary search tree", "a bank account", "a matrix", "an undo history", "a text tokenizer", "an LRU cache",
+          "a graph with shortest paths", "a calendar", "a chess board", "a spreadsheet", "a rate limiter")  # fmt: skip
+
+
+def prompts(experiment: Experiment, concurrency: int, repetition: int) -> list[str]:
+    """The prompts of a cell: the same for every contender."""
+    if isinstance(experiment.dataset, Path):
+        known = [json.loads(line)["prompt"] for line in experiment.dataset.read_text().splitlines()]
+    elif experiment.dataset == "long-code":
+        known = [LONG_CODE.format(thing) for thing in THINGS]
+    else:
+        known = evaluation_prompts()[experiment.dataset]
+    draw = random.Random(f"{experiment.seed} {concurrency} {repetition}")
+    count = max(experiment.requests, 4 * concurrency)
+    return [one for _ in range(-(-count // len(known))) for one in draw.sample(known, len(known))][:count]
+
+
+def run(experiment: Experiment, folder: Path, url: str, told: Callable[[str], None]) -> None:
+    """Measure every cell that is not measured yet.
+
+    Args:
+        experiment: what to measure.
+        folder: where results are kept, in ``results.jsonl``, with each request's record.
+        url: our gateway.
+        told: is told what happens.
+
+    Raises:
+        app.client.GatewayError: a contender cannot be deployed.
+    """
+    (folder / "records").mkdir(parents=True, exist_ok=True)
+    done = {(one.label, one.concurrency, one.repetition) for one in read_results(folder)}
+    for group in experiment.groups():
+        cells = [
+            (one, concurrency, repetition) for repetition in range(experiment.repetitions) for concurrency in experiment.concurrency for one in group
+        ]
+        missing = [cell for cell in cells if (cell[0].label, cell[1], cell[2]) not in done]
+        if not missing:
+            continue
+        with ExitStack() as running:
+            for contender in group:
+                told(f"starting {contender.label}")
+                running.enter_context(_started(contender, url))
+            for contender in group:
+                told(f"warming up {contender.label}")
+                _cell(experiment, folder, contender, url, experiment.concurrency[0], repetition=-1)
+            for contender, concurrency, repetition in missing:
+                told(f"{contender.label}, {concurrency} at a time, repetition {repetition + 1} of {experiment.repetitions}")
+                result = _cell(experiment, folder, contender, url, concurrency, repetition)
+                with (folder / "results.jsonl").open("a") as file:
+                    file.write(result.model_dump_json() + "\n")
+
+
+@contextmanager
+def _started(contender: Contender, url: str) -> Iterator[None]:
+    if contender.deploy is not None:
+        client = Client(url)
+        client.call("POST", "/v1/endpoints", {**contender.deploy, "name": contender.label})
+        try:
+            client.wait(contender.label)
+            yield
+        finally:
+            client.call("DELETE", f"/v1/endpoints/{contender.label}")
+            while contender.label in {one["spec"]["name"] for one in client.call("GET", "/v1/endpoints")}:
+                time.sleep(0.5)
+        return
+    peer = subprocess.Popen(contender.command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) if contender.command else None
+    try:
+        deadline = time.monotonic() + 900
+        while not _listens(f"{contender.url}/v1/models"):
+            if (peer is not None and peer.poll() is not None) or time.monotonic() > deadline:
+                raise RuntimeError(f"{contender.label} does not listen at {contender.url}")
+            time.sleep(1)
+        yield
+    finally:
+        if peer is not None:
+            peer.terminate()
+            peer.wait(timeout=60)
+
+
+def _listens(url: str) -> bool:
+    try:
+        return httpx.get(url, timeout=5).status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+def _cell(experiment: Experiment, folder: Path, contender: Contender, url: str, concurrency: int, repetition: int) -> CellResult:
+    name = f"{contender.label}-{concurrency}-{repetition}"
+    asked, records = folder / "records" / f"{name}.prompts.jsonl", folder / "records" / f"{name}.jsonl"
+    records.unlink(missing_ok=True)
+    asked.write_text("".join(json.dumps({"prompt": one}) + "\n" for one in prompts(experiment, concurrency, repetition)))
+    options = {"host": contender.url or url, "endpoint": contender.model or contender.label, "users": concurrency, "spawn-rate": concurrency,
+               "max-tokens": experiment.max_tokens, "prompts": asked.resolve(), "records": records.resolve(), "exit-code-on-error": 0}  # fmt: skip
+    command = [sys.executable, "-m", "locust", "-f", "loadtests/dataset_user.py", "--headless", "--only-summary"]
+    before = _acceptance(contender, url)
+    subprocess.run([*command, *(f"--{key}={value}" for key, value in options.items())], cwd=ROOT, check=True, capture_output=True)
+    after = _acceptance(contender, url)
+    accepted = after.since(before) if before and after and after.drafts > before.drafts else None
+    return summary(contender, concurrency, repetition, experiment.seed, read_records(records), accepted)
+
+
+def _acceptance(contender: Contender, url: str) -> Acceptance | None:
+    if contender.deploy is None:
+        return None
+    return Acceptance.model_validate(Client(url).call("GET", f"/v1/endpoints/{contender.label}/stats")["acceptance"])
+
+
+def summary(
+    contender: Contender, concurrency: int, repetition: int, seed: int, records: Sequence[RequestRecord], accepted: Acceptance | None
+) -> CellResult:
+    """The figures of one cell.
+
+    Raises:
+        RuntimeError: nothing was answered.
+    """
+    answered = [one for one in records if one.outcome == "answered"]
+    if not answered:
+        raise RuntimeError(f"{contender.label} answered nothing: {records[0].error if records else 'no request was sent'}")
+    wall = max(one.start + one.latency_s for one in answered) - min(one.start for one in answered)
+    ttft, tpot = [one.ttft_s or 0.0 for one in answered], [one.tpot_s for one in answered if one.tpot_s is not None]
+    latency = [one.latency_s for one in answered]
+    return CellResult(
+        label=contender.label, method=contender.compared_as, k=contender.k, concurrency=concurrency, repetition=repetition, requests=len(records),
+        answered=len(answered), otps=sum(one.completion_tokens for one in answered) / wall, ttft_p50=median(ttft), ttft_p95=_p95(ttft),
+        tpot_p50=median(tpot) if tpot else 0.0, latency_p50=median(latency), latency_p95=_p95(latency),
+        acceptance_length=accepted.length if accepted else None, acceptance_rates=accepted.rates if accepted else [],
+        machine=machine(), commit=_commit(), seed=seed,
+    )  # fmt: skip
+
+
+def _p95(values: Sequence[float]) -> float:
+    return quantiles(values, n=20, method="inclusive")[18] if len(values) > 1 else values[0]
+
+
+def machine() -> str:
+    """Processor, cores and memory."""
+    info = Path("/proc/cpuinfo")
+    models = [line.partition(":")[2].strip() for line in info.read_text().splitlines() if line.startswith("model name")] if info.exists() else []
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
+    return f"{models[0] if models else platform.machine()}, {len(os.sched_getaffinity(0))} cores, {memory:.0f} GiB"
+
+
+def _commit() -> str:
+    found = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S607
+    return found.stdout.strip()

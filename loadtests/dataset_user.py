@@ -1,0 +1,37 @@
+"""A Locust user that asks each prompt of a file once: fixed work instead of fixed time."""
+
+import json
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+from locust import events
+from locust.argument_parser import LocustArgumentParser
+from locust.exception import StopUser
+
+from loadtests.users import StreamingUser
+
+_prompts: deque[str] = deque()
+
+
+@events.init_command_line_parser.add_listener
+def _options(parser: LocustArgumentParser) -> None:
+    parser.add_argument("--prompts", required=True, help="JSONL file; `prompt` in each row.")
+
+
+@events.test_start.add_listener
+def _read(environment: Any, **_: Any) -> None:
+    rows = Path(environment.parsed_options.prompts).read_text().splitlines()
+    _prompts.extend(json.loads(row)["prompt"] for row in rows)
+
+
+class DatasetUser(StreamingUser):
+    """Takes the next prompt until there is none."""
+
+    def ask(self, due: float | None = None) -> None:
+        """One prompt."""
+        if not _prompts:
+            if self.environment.runner.user_count <= 1:
+                self.environment.runner.quit()
+            raise StopUser
+        self.chat([{"role": "user", "content": _prompts.popleft()}], due)
