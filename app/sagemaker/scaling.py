@@ -68,9 +68,14 @@ def _apply(registry: Registry, endpoint: Endpoint, resource: str) -> None:
     """Give the endpoint the bounds and the target that are registered for it."""
     target = registry.record(TargetRecord, resource)
     policies = [policy for policy in registry.records(PolicyRecord) if policy.resource == resource]
-    wanted = min((policy.request["TargetTrackingScalingPolicyConfiguration"]["TargetValue"] for policy in policies), default=None)
+    configs = [policy.request["TargetTrackingScalingPolicyConfiguration"] for policy in policies]
     minimum = target.minimum if target else endpoint.spec.replicas.minimum
-    replicas = Replicas(minimum=minimum, maximum=target.maximum if target else minimum, target_ongoing_requests=wanted)
+    wanted: dict[str, Any] = {"minimum": minimum, "maximum": target.maximum if target else max(1, minimum)}
+    wanted["target_ongoing_requests"] = min((config["TargetValue"] for config in configs), default=None)
+    for field, cooldown in (("up_after_s", "ScaleOutCooldown"), ("down_after_s", "ScaleInCooldown")):
+        if given := [config[cooldown] for config in configs if cooldown in config]:
+            wanted[field] = max(given)
+    replicas = Replicas(**{**endpoint.spec.replicas.model_dump(), **wanted})
     if replicas == endpoint.spec.replicas:
         return
     spec = endpoint.spec.model_copy(update={"replicas": replicas})
@@ -90,8 +95,11 @@ def register(registry: Registry, request: dict[str, Any]) -> dict[str, Any]:
     maximum = request.get("MaxCapacity", known.maximum if known else None)
     if minimum is None or maximum is None:
         raise ApiError("ValidationException", f"{'MinCapacity' if minimum is None else 'MaxCapacity'} is required for a new scalable target")
-    if minimum < 1 or maximum < minimum:
-        raise ApiError("ValidationException", f"MinCapacity {minimum} and MaxCapacity {maximum}: give 1 <= MinCapacity <= MaxCapacity")
+    if not 0 <= minimum <= maximum or maximum < 1:
+        raise ApiError(
+            "ValidationException",
+            f"MinCapacity {minimum} and MaxCapacity {maximum}: give 0 <= MinCapacity <= MaxCapacity, and MaxCapacity at least 1",
+        )
     registry.put_record(TargetRecord(name=resource, minimum=minimum, maximum=maximum))
     _apply(registry, endpoint, resource)
     return {"ScalableTargetARN": _arn("scalable-target", resource)}
@@ -145,6 +153,8 @@ def put_policy(registry: Registry, request: dict[str, Any]) -> dict[str, Any]:
         raise ApiError("ValidationException", message)
     if configuration["TargetValue"] <= 0:
         raise ApiError("ValidationException", "TargetValue: give a number above 0")
+    if negative := next((name for name in ("ScaleOutCooldown", "ScaleInCooldown") if configuration.get(name, 0) < 0), None):
+        raise ApiError("ValidationException", f"{negative}: give seconds, 0 or more")
     registry.put_record(PolicyRecord(name=f"{resource} {request['PolicyName']}", request=request))
     _apply(registry, endpoint, resource)
     return {"PolicyARN": _arn("scalingPolicy", f"{resource}:policyName/{request['PolicyName']}"), "Alarms": []}
