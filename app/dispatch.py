@@ -67,18 +67,19 @@ class Dispatcher:
         Raises:
             EndpointError: there is no such endpoint, it has too many requests waiting, the deadline passed, or it failed.
         """
-        answer = _Answer(name, call, self._find, self._refuse, self._traffic[name])
-        with _counted(name):
-            return await answer.start(), answer.text()
+        endpoint, handle = await self._find(name)
+        answer = _Answer(endpoint.name, call, self._find, self._refuse, self._traffic[endpoint.name])
+        with _counted(endpoint.name):
+            return await answer.start(endpoint, handle), answer.text()
 
 
 @contextmanager
-def _counted(name: Any) -> Iterator[None]:
+def _counted(name: str) -> Iterator[None]:
     try:
         yield
     except EndpointError as error:
         if error.kind in ("busy", "late", "lost", "refused"):
-            metrics.refused(str(name), error.kind)
+            metrics.refused(name, error.kind)
         raise
 
 
@@ -95,8 +96,7 @@ class _Answer:
         self._texts: list[str] = []
         self._finished = False
 
-    async def start(self) -> AnswerStart:
-        endpoint, handle = await self._find(self._name)
+    async def start(self, endpoint: Endpoint, handle: DeploymentHandle) -> AnswerStart:
         if endpoint.refused and self._call.digest in endpoint.refused:
             raise EndpointError("refused", f"engines of endpoint {self._name!r} died each time this request ran; it is not served any more")
         timeout_s = self._call.timeout_s or endpoint.spec.limits.deadline_s
