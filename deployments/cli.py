@@ -17,7 +17,7 @@ from deployments.pace import Pace
 simulate = typer.Typer(help=__doc__, no_args_is_help=True)
 
 # SmolLM2-135M-Instruct with its P-EAGLE head at K = 4 on 2 cores of an AMD EPYC, as GET /v1/endpoints/NAME/stats told it under load.
-CPU_PACE = Pace(step_s=0.031, request_s=0.0062, prefill_s=0.00037, tokens=1.5)
+CPU_PACE = Pace(step_s=0.057, request_s=0.025, prefill_s=0.0028, tokens=1.5)
 TIMES = ("ttft_mean", "ttft_p95", "ttft_p99", "latency_mean", "latency_p95", "latency_p99")
 Out = Annotated[Path, typer.Option(help="Folder for the table, the raw figures (JSON) and the plot.")]
 Speed = Annotated[str | None, typer.Option(help="Pace as JSON, as an endpoint's stats tell it; empty: the CPU default's.")]
