@@ -17,22 +17,22 @@ PERIOD_S = 0.5
 GRACE_S = 1.0
 
 
-def hangs(now: float, stepped: float, newest: float | None, limit_s: float, *, busy: bool) -> bool:
-    """Whether an engine hangs, rather than being loaded: a loaded one steps, an idle one has nothing to step for.
+def stalled_s(now: float, stepped: float, oldest: float | None, newest: float | None, *, busy: bool) -> float:
+    """Seconds an engine has owed a step: a loaded one steps, an idle one has nothing to step for.
 
     Args:
         now: the time, in seconds of any clock.
         stepped: when the engine last finished a step.
-        newest: when the latest of the unanswered requests came; None: all are answered.
-        limit_s: how long one step may take.
-        busy: whether requests were left in the engine after that step.
+        oldest: when the first of the unanswered requests came; None: all are answered.
+        newest: when the last of them came.
+        busy: whether requests were left in the engine after that step. (Those may be gone since: no step tells of an abort.)
     """
-    if newest is None:
-        return False
+    if oldest is None or newest is None:
+        return 0.0
     if busy:
-        return now - stepped > limit_s
+        return now - max(stepped, oldest)
     # The engine answered all it had. A request that reached it as that step ended is one it has not begun.
-    return newest > stepped - GRACE_S and now - max(stepped, newest) > limit_s
+    return now - max(stepped, newest) if newest > stepped - GRACE_S else 0.0
 
 
 def end_replica(reason: str) -> None:

@@ -78,8 +78,13 @@ class Work:
         return sum(max(1.0, expected - written) for expected, written in self._answers.values())
 
     @property
+    def oldest(self) -> float | None:
+        """When the first of the requests held came, on the monotonic clock."""
+        return min(list(self._since.values()), default=None)
+
+    @property
     def newest(self) -> float | None:
-        """When the latest of them came, on the monotonic clock."""
+        """When the last of them came."""
         return max(list(self._since.values()), default=None)
 
     @property

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ValidationError
 from ray.serve.llm import LLMConfig
 from ray.serve.llm.deployment import LLMServer
 from ray.serve.llm.openai_api_models import ChatCompletionRequest, CompletionRequest, ErrorResponse
+from ray.util.metrics import Gauge
 
 from deployments import resume, watchdog
 from deployments.answer import AnswerStart, Piece, Progress, Taken
@@ -46,9 +47,11 @@ class SpeculativeWorker(LLMServer):
                 raise
             self._head_failure = f"{type(error).__name__}: {error}"
             await super().__init__(without_head)
+        gauge = Gauge("peagle_head_failed", description="1 while a replica serves without its head.", tag_keys=("endpoint",))
+        gauge.set(float(self._head_failure is not None), tags={"endpoint": spec.name})
         await self._warm_up()
         limit = spec.limits.hang_s
-        watchdog.watch(self._hangs, f"its engine has finished no step for {limit:g} s while requests wait")
+        watchdog.watch(lambda: self._stalled_s() > limit, f"its engine has finished no step for {limit:g} s while requests wait")
 
     async def _warm_up(self) -> None:
         # Completions, which every target has, must work; chat has a template to compile, which some lack.
@@ -59,10 +62,10 @@ class SpeculativeWorker(LLMServer):
         async for _ in self.answer("chat", {**common, "messages": [{"role": "user", "content": "Hello"}], "stream": True}):
             pass
 
-    def _hangs(self) -> bool:
-        figures = FiguresLogger.latest
+    def _stalled_s(self) -> float:
+        figures, work = FiguresLogger.latest, self._work
         busy = figures.running + figures.waiting > 0
-        return watchdog.hangs(time.monotonic(), FiguresLogger.stepped, self._work.newest, self._spec.limits.hang_s, busy=busy)
+        return watchdog.stalled_s(time.monotonic(), FiguresLogger.stepped, work.oldest, work.newest, busy=busy)
 
     async def answer(self, task: Task, body: dict[str, Any], progress: Progress | None = None) -> AsyncIterator[Taken | AnswerStart | Piece]:
         """Answer one OpenAI request, or go on with an answer another replica began.
@@ -144,22 +147,25 @@ class SpeculativeWorker(LLMServer):
         figures, work = FiguresLogger.latest, self._work
         return ReplicaLoad(
             at=time.time(),
-            running=figures.running,
-            waiting=max(0, work.ongoing - figures.running),
+            running=self._running,
+            waiting=work.ongoing - self._running,
             slots=self._spec.max_num_seqs,
             prefill_tokens=work.prefill_tokens,
             decode_tokens=work.decode_tokens,
             expected_answer=work.expected,
             kv_cache_usage=figures.kv_cache_usage,
             prefix_hit_rate=figures.prefix_hits / figures.prefix_queries if figures.prefix_queries else 0.0,
-            stalled_s=time.monotonic() - FiguresLogger.stepped if figures.running + figures.waiting else 0.0,
+            stalled_s=self._stalled_s(),
             pace=FiguresLogger.steps.pace(),
         ).model_dump()
 
     async def record_autoscaling_stats(self) -> dict[str, float]:
         """Serve's hook: what the autoscaling policy is told."""
-        return {"running": FiguresLogger.latest.running, "waiting": max(0, self._work.ongoing - FiguresLogger.latest.running),
-                "finished": float(self._work.finished), "head_failed": float(self._head_failure is not None)}  # fmt: skip
+        return {"running": self._running, "waiting": self._work.ongoing - self._running, "finished": float(self._work.finished)}
+
+    @property
+    def _running(self) -> int:
+        return min(FiguresLogger.latest.running, self._work.ongoing)  # no engine step tells of an abort
 
 
 def openai_error(error: ValidationError) -> str:

@@ -7,22 +7,24 @@ import time
 import psutil
 import pytest
 
-from deployments.watchdog import hangs
+from deployments.watchdog import stalled_s
 
 
 @pytest.mark.parametrize(
-    ("stepped", "newest", "busy", "hung"),
+    ("stepped", "oldest", "newest", "busy", "stalled"),
     [
-        (99, 50, True, False),  # loaded: it steps
-        (30, 20, True, True),  # no step for 70 s while it has requests
-        (30, None, False, False),  # idle
-        (30, 35, False, True),  # a request came and it never stepped again
-        (30, 95, False, False),  # one came just now
-        (30, 10, False, False),  # answered long ago; its client reads slowly
+        (99, 20, 50, True, 1),  # loaded: it steps
+        (30, 20, 20, True, 70),  # no step for 70 s while it has requests
+        (30, None, None, False, 0),  # idle
+        (30, None, None, True, 0),  # its last request was aborted, which no step tells
+        (30, 95, 95, True, 5),  # ... and one came since
+        (30, 35, 35, False, 65),  # a request came and it never stepped again
+        (30, 10, 95, False, 5),  # one came just now
+        (30, 10, 10, False, 0),  # answered long ago; its client reads slowly
     ],
 )
-def test_hanging(stepped, newest, busy, hung):
-    assert hangs(100, stepped, newest, 60, busy=busy) is hung
+def test_how_long_an_engine_has_stalled(stepped, oldest, newest, busy, stalled):
+    assert stalled_s(100, stepped, oldest, newest, busy=busy) == stalled
 
 
 PARENT = """
