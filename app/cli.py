@@ -11,6 +11,7 @@ from rich.table import Table
 
 from app.catalog import CatalogError, Method, get_card, load_cards
 from app.client import Client, GatewayError
+from app.cluster.cli import cluster as cluster_app
 from app.keys_cli import app as keys_app
 from deployments.cli import simulate as simulate_app
 from drafter.cli import app as drafter_app
@@ -21,6 +22,7 @@ endpoints_app = typer.Typer(no_args_is_help=True, help="Endpoints: what is deplo
 app.add_typer(catalog_app, name="catalog")
 app.add_typer(endpoints_app, name="endpoints")
 app.add_typer(keys_app, name="keys")
+app.add_typer(cluster_app, name="cluster")
 app.add_typer(drafter_app, name="drafter")
 app.add_typer(simulate_app, name="simulate")
 for further in entry_points(group="peagle.commands"):  # of rooms above this one

@@ -30,7 +30,8 @@ REFUSED_KEPT = 100
     name="EndpointManager",
     num_replicas=1,
     max_ongoing_requests=1000,
-    ray_actor_options={"num_cpus": 0},
+    # On the head: the registry is a file, and it must be the same one after a restart.
+    ray_actor_options={"num_cpus": 0, "resources": {"node:__internal_head__": 0.001}},
     health_check_timeout_s=120,  # importing vLLM for the first deployment holds the interpreter for a while
 )
 class EndpointManager:

@@ -1,0 +1,1 @@
+"""What stands in ``cluster/``, made from the catalog: ``peagle cluster render``."""
