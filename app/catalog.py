@@ -21,6 +21,21 @@ class CatalogError(ValueError):
     """A model or option the catalog cannot deploy; the message says what would do."""
 
 
+class Shape(BaseModel):
+    """A model's sizes, as its ``config.json`` has them."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    layers: int = Field(ge=1, description="Layers.")
+    attention_heads: int = Field(ge=1, description="Query heads of a layer.")
+    kv_heads: int = Field(ge=1, description="Key and value heads of a layer.")
+    head_dim: int = Field(ge=1, description="Numbers of one head.")
+    hidden_size: int = Field(ge=1, description="Width of the residual stream.")
+    vocabulary: int = Field(ge=1, description="Tokens there are.")
+    sliding_layers: int = Field(default=0, ge=0, description="Layers that attend to a window alone.")
+    window: int = Field(default=0, ge=0, description="Tokens of that window.")
+
+
 class ModelCard(BaseModel):
     """One model of the catalog."""
 
@@ -36,6 +51,7 @@ class ModelCard(BaseModel):
     hardware: Literal["cpu", "gpu"] = Field(description="What it runs on.")
     minimum_gpus: int = Field(ge=0, description="GPUs one replica needs at least.")
     gpu_memory_gib: int | None = Field(default=None, description="Memory each of those GPUs needs, GiB.")
+    shape: Shape | None = Field(default=None, description="Its sizes, where its config.json is not here.")
     heads: dict[Literal["p_eagle", "eagle3"], str] = Field(default_factory=dict, description="Draft heads: a hub id, or a folder of this repository.")
     num_speculative_tokens: int = Field(ge=1, description="Default K.")
     max_num_seqs: int = Field(ge=1, description="Requests one replica decodes at once.")

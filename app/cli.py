@@ -13,6 +13,7 @@ from app.catalog import CatalogError, Method, get_card, load_cards
 from app.client import Client, GatewayError
 from app.cluster.cli import cluster as cluster_app
 from app.keys_cli import app as keys_app
+from app.plan import GPUS, plan
 from deployments.cli import simulate as simulate_app
 from drafter.cli import app as drafter_app
 
@@ -83,6 +84,25 @@ def deploy(
         with console.status(f"{endpoint_name}: Creating") as status:
             endpoint = client.wait(endpoint_name, lambda now: status.update(f"{endpoint_name}: {now}"))
     console.print(f"{endpoint_name}: {endpoint['status']}")
+
+
+@app.command("plan")
+def plan_command(
+    model: str,
+    gpu: Annotated[str, typer.Option(help="Kind of GPU: " + ", ".join(GPUS))] = "H100",
+    context: Annotated[int | None, typer.Option(help="Tokens a request may hold; empty: the card's.")] = None,
+    concurrency: Annotated[int | None, typer.Option(help="Requests at a time; empty: the card's.")] = None,
+) -> None:
+    """How many GPUs a model needs, and what fills them."""
+    wanted = plan(get_card(model), gpu, context, concurrency)
+    table = Table("", wanted.model)
+    table.add_row("weights", f"{wanted.weights_gib:.1f} GiB")
+    table.add_row("head", f"{wanted.head_gib:.2f} GiB")
+    table.add_row("KV cache", f"{wanted.kv_gib:.1f} GiB, {wanted.kv_bytes_per_token:,} bytes a token")
+    table.add_row("GPUs a replica", f"{wanted.gpus} x {wanted.gpu}, {wanted.per_gpu_gib:.1f} of {GPUS[wanted.gpu]} GiB each")
+    table.add_row("tensor_parallel_size", str(wanted.gpus))
+    table.add_row("K", str(wanted.num_speculative_tokens))
+    console.print(table)
 
 
 @endpoints_app.command("list")

@@ -37,11 +37,11 @@ class QueueDepthPolicy:
         self._scaler.minimum, self._scaler.maximum = minimum, maximum
         demand = self._demand(ctx)
         decision = self._scaler.decide(demand, ctx.current_time)
-        if self._last is None or decision.replicas != ctx.target_num_replicas:
-            logger.info(
-                "autoscaling %s: %d -> %d replicas: %s; %s", self._endpoint, ctx.target_num_replicas, decision.replicas, decision.reason,
-                demand.model_dump_json(),
-            )  # fmt: skip
+        level = logging.INFO if self._last is None or decision.replicas != ctx.target_num_replicas else logging.DEBUG
+        logger.log(
+            level, "autoscaling %s: %d -> %d replicas: %s; %s", self._endpoint, ctx.target_num_replicas, decision.replicas, decision.reason,
+            demand.model_dump_json(),
+        )  # fmt: skip
         self._last = decision
         values = {
             **demand.model_dump(),

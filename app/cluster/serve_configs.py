@@ -16,7 +16,12 @@ def serve_config(endpoints: list[dict[str, Any]], host: str = "127.0.0.1", proxi
         proxies: ``EveryNode``, or ``HeadOnly`` on one machine.
     """
     application = {"name": "peagle", "import_path": "app.main:build", "route_prefix": "/", "args": {"endpoints": endpoints}}
-    return {"proxy_location": proxies, "http_options": {"host": host, "port": 8000}, "applications": [application]}
+    return {
+        "proxy_location": proxies,
+        "http_options": {"host": host, "port": 8000},
+        "logging_config": {"encoding": "JSON"},  # a line an event, with the request's id
+        "applications": [application],
+    }
 
 
 def endpoint(card: ModelCard, method: Method | None = None) -> dict[str, Any]:
