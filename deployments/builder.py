@@ -8,6 +8,7 @@ from deployments.spec import EndpointSpec
 from deployments.version import versioned
 from drafter.engine import CPU_ARGUMENTS
 
+ROUTER = "deployments.router:SoonestFinish"
 STATS_PERIOD_S = 1.0  # how often replicas tell routers and the autoscaler
 HEALTH_CHECK_TIMEOUT_S = 60.0  # a loaded engine may take long to answer; at Ray's 10 s loaded replicas are killed (ray#54070)
 
@@ -23,7 +24,7 @@ def engine_arguments(spec: EndpointSpec) -> dict[str, Any]:
     return arguments
 
 
-def deployment_options(spec: EndpointSpec) -> dict[str, Any]:
+def deployment_options(spec: EndpointSpec, router: str = ROUTER) -> dict[str, Any]:
     """Serve's options. Its defaults for LLM applications (1e9 ongoing requests) switch backpressure and autoscaling off."""
     return {
         "name": "SpeculativeWorker",
@@ -31,7 +32,7 @@ def deployment_options(spec: EndpointSpec) -> dict[str, Any]:
         "max_queued_requests": spec.max_queued_requests,
         "autoscaling_config": autoscaling(spec),
         "request_router_config": {
-            "request_router_class": "deployments.router:SoonestFinish",
+            "request_router_class": router,
             "request_routing_stats_period_s": STATS_PERIOD_S,
         },
         "health_check_timeout_s": HEALTH_CHECK_TIMEOUT_S,
@@ -68,7 +69,7 @@ def bundles(spec: EndpointSpec) -> list[dict[str, float]]:
     return [dict(bundle) for _ in range(spec.tensor_parallel_size)]
 
 
-def llm_config(spec: EndpointSpec) -> Any:
+def llm_config(spec: EndpointSpec, router: str = ROUTER) -> Any:
     """Ray's ``LLMConfig`` for ``spec``."""
     from ray.serve.llm import LLMConfig
 
@@ -78,25 +79,26 @@ def llm_config(spec: EndpointSpec) -> Any:
         accelerator_type=spec.accelerator,
         placement_group_config={"bundles": bundles(spec), "strategy": "PACK"},
         engine_kwargs=engine_arguments(spec),
-        deployment_config=deployment_options(spec),
+        deployment_config=deployment_options(spec, router),
         runtime_env={"env_vars": cpu.environment(spec.tensor_parallel_size) if spec.hardware == "cpu" else {}},
         # Each engine step's tokens go out at once; Ray's default gathers them for 50 ms.
         experimental_configs={"stream_batching_interval_ms": 0},
     )
 
 
-def build_application(spec: EndpointSpec, head_failure: str | None = None) -> Any:
+def build_application(spec: EndpointSpec, head_failure: str | None = None, router: str = ROUTER) -> Any:
     """The Serve application that runs ``spec``; needs a connection to Ray.
 
     Args:
         spec: the endpoint, without its head where that is known not to load.
         head_failure: why it is without.
+        router: import path of the request router's class; the routing benchmark compares ours with Serve's.
     """
     from ray import serve
 
     from deployments.worker import SpeculativeWorker
 
-    config = llm_config(spec)
+    config = llm_config(spec, router)
     options = SpeculativeWorker.get_deployment_options(config)
     without_head = llm_config(spec.without_head()) if spec.on_head_failure == "fallback" else None
     return versioned(serve.deployment(SpeculativeWorker).options(**options), spec).bind(config, spec, without_head, head_failure)

@@ -13,6 +13,9 @@ from rich.table import Table
 
 from deployments import routing_benchmark, scaling_benchmark
 from deployments.pace import Pace
+from deployments.routing_live import measure
+from deployments.spec import EndpointSpec
+from drafter.target import prepare_target
 
 simulate = typer.Typer(help=__doc__, no_args_is_help=True)
 
@@ -30,9 +33,22 @@ def _pace(text: str | None) -> Pace:
 @simulate.command()
 def routing(out: Out = Path("routing"), pace: Speed = None, replicas: int = 8, slots: int = 16, requests: int = 3000, seeds: int = 5) -> None:
     """Time to first token and latency by router: the same Poisson arrivals of mixed lengths, at 50, 80 and 95 % of capacity."""
-    results = routing_benchmark.compare(_pace(pace), (0.5, 0.8, 0.95), replicas, slots, requests, seeds)
+    _save(out, "routing", *_routers(routing_benchmark.compare(_pace(pace), (0.5, 0.8, 0.95), replicas, slots, requests, seeds)))
+
+
+@simulate.command()
+def routing_live(out: Out = Path("routing-live"), rate: float = 0.4, requests: int = 40, seeds: int = 2) -> None:
+    """The same on real engines: the CPU default, two replicas for each router in turn. Starts a Ray of its own."""
+    import ray
+
+    ray.init(address="local", num_cpus=8, include_dashboard=False, log_to_driver=False)
+    spec = EndpointSpec(name="routing", model=str(prepare_target()), hardware="cpu", max_num_seqs=4)
+    _save(out, "routing-live", *_routers(measure(spec, rate, requests, seeds, Console().log)))
+
+
+def _routers(results: list[routing_benchmark.RoutingResult]) -> tuple[list[dict[str, object]], Table]:
     table = Table("load", "router", *(name.replace("_", " ") for name in TIMES), title="seconds: mean of the seeds, and their spread")
-    for load, router in itertools.product((0.5, 0.8, 0.95), routing_benchmark.ROUTERS):
+    for load, router in dict.fromkeys((one.load, one.router) for one in results):
         these = [one for one in results if (one.load, one.router) == (load, router)]
         base = [one for one in results if (one.load, one.router) == (load, "power of two")]
         cells = []
@@ -40,8 +56,8 @@ def routing(out: Out = Path("routing"), pace: Speed = None, replicas: int = 8, s
             values, other = [getattr(one, name) for one in these], mean(getattr(one, name) for one in base)
             spread = stdev(values) if len(values) > 1 else 0.0
             cells.append(f"{mean(values):.2f} ± {spread:.2f} ({mean(values) / other - 1:+.0%})")
-        table.add_row(f"{load:.0%}", router, *cells)
-    _save(out, "routing", [one.model_dump() for one in results], table)
+        table.add_row(f"{load:.2f}", router, *cells)
+    return [one.model_dump() for one in results], table
 
 
 @simulate.command()
