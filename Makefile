@@ -6,11 +6,15 @@ BIN := $(VENV)/bin
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 TORCH := $(shell sed -n 's/^\(torch==[^ ;]*\).*/\1/p' requirements/cpu.lock)
 
-.PHONY: demo test unit lint stop lock clean
+.PHONY: demo test test-all unit lint stop lock clean
 demo: $(VENV)/ready
 	$(BIN)/peagle demo
 
 test: lint
+	$(BIN)/pytest -q tests -m "not slow"
+
+# Also what kills, freezes, scales and shards engines, one after the other.
+test-all: lint
 	$(BIN)/pytest -q tests
 
 unit: $(VENV)/ready

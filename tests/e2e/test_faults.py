@@ -41,7 +41,7 @@ def retried(server):
     return int(sum(map(float, found)))
 
 
-def under_load(server, tmp_path, name, fault, users=4, seconds=20):
+def under_load(server, tmp_path, name, fault, users=4, seconds=14):
     """Locust's users for a while, and a fault in the middle; the records."""
     before, records = retried(server), tmp_path / "records"
     load = locust(server.url, "e", records, users=users, seconds=seconds)
@@ -59,7 +59,14 @@ def first(server, title):
     return processes(server.process, title)[0]
 
 
-@pytest.mark.parametrize("title", ["VLLM::Worker", "VLLM::EngineCore", "ray::ServeReplica:endpoint-e.0"])
+@pytest.mark.parametrize(
+    "title",
+    [
+        pytest.param("VLLM::Worker", marks=pytest.mark.slow),
+        pytest.param("VLLM::EngineCore", marks=pytest.mark.slow),
+        "ray::ServeReplica:endpoint-e.0",
+    ],
+)
 def test_a_killed_engine_loses_nothing(server, tmp_path, title):
     engines = len(processes(server.process, "VLLM::EngineCore"))
     records = under_load(server, tmp_path, f"kill -9 {title}", lambda: first(server, title).kill())
@@ -68,20 +75,23 @@ def test_a_killed_engine_loses_nothing(server, tmp_path, title):
     assert len(processes(server.process, "VLLM::EngineCore")) == engines  # none is left behind
 
 
+@pytest.mark.slow
 def test_a_frozen_engine_is_replaced(server, tmp_path):
     frozen = first(server, "VLLM::EngineCore")
-    records = under_load(server, tmp_path, "SIGSTOP an engine", lambda: frozen.send_signal(signal.SIGSTOP), seconds=25)
+    records = under_load(server, tmp_path, "SIGSTOP an engine", lambda: frozen.send_signal(signal.SIGSTOP), seconds=16)
     assert {record.outcome for record in records} == {"answered"}
     assert other_texts(records) == 0
     assert not frozen.is_running()
 
 
+@pytest.mark.slow
 def test_a_killed_gateway_cuts_only_what_it_carried(server, tmp_path):
     records = under_load(server, tmp_path, "kill -9 a gateway", lambda: first(server, "ray::ServeReplica:peagle:Gateway").kill())
     assert sum(record.outcome != "answered" for record in records) <= 4  # a connection each user
     assert other_texts(records) == 0
 
 
+@pytest.mark.slow
 def test_a_full_queue_refuses_at_once_and_says_when_to_come_back(server, tmp_path):
     records = under_load(server, tmp_path, "a full queue", lambda: None, users=60, seconds=12)
     assert {record.outcome for record in records} == {"answered", "refused"}

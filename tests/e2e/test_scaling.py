@@ -9,7 +9,7 @@ import pytest
 from loadtests.report import other_texts, read_records
 from tests.stack import eventually, locust, processes, stack
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.slow]
 
 SCALED = {"model": "smollm2-135m-instruct", "name": "s", "min_replicas": 0, "max_replicas": 2, "max_num_seqs": 2, "up_after_s": 2, "down_after_s": 10}
 PROMPTS = ("The capital of France is", "def fibonacci(n):", "Water boils at")

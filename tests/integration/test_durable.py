@@ -90,11 +90,6 @@ def test_killed_while_creating_updating_and_deleting(server):
     assert {name: status(server, name) for name in ("p-eagle", "eagle3", PLAIN)} == dict.fromkeys(("p-eagle", "eagle3", PLAIN), "InService")
 
 
-def test_a_killed_gateway_is_replaced(server):
-    kill("ServeReplica:peagle:Gateway")
-    assert "Paris" in eventually(lambda: ask(server, PLAIN))
-
-
 def test_a_killed_engine_is_replaced_and_its_endpoint_stays(server):
     runtime = aws(server, "sagemaker-runtime")
     (engine,) = processes(f"ServeReplica:endpoint-{PLAIN}.0:SpeculativeWorker")  # before it answers: then its title is the call's

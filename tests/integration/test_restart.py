@@ -7,7 +7,7 @@ from app.endpoint import Endpoint, Status
 from app.registry import Registry
 from tests.stack import eventually, stack
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.slow]
 
 MODEL = "smollm2-135m-instruct"
 
