@@ -12,6 +12,7 @@ from locust.exception import StopUser
 from loadtests.users import StreamingUser
 
 _prompts: deque[str] = deque()
+_idle: set[int] = set()
 
 
 @events.init_command_line_parser.add_listener
@@ -31,7 +32,8 @@ class DatasetUser(StreamingUser):
     def ask(self, due: float | None = None) -> None:
         """One prompt."""
         if not _prompts:
-            if self.environment.runner.user_count <= 1:
+            _idle.add(id(self))  # Locust's own count of users falls too late
+            if len(_idle) >= self.environment.runner.target_user_count:
                 self.environment.runner.quit()
             raise StopUser
         self.chat([{"role": "user", "content": _prompts.popleft()}], due)

@@ -2,6 +2,8 @@
 
 import itertools
 import json
+import subprocess
+import sys
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -9,6 +11,7 @@ from statistics import median
 
 import pytest
 
+from loadtests.bench import ROOT
 from loadtests.report import read_records
 from tests.stack import locust
 
@@ -90,3 +93,13 @@ def test_shapes_change_how_many_users_there_are(url, tmp_path):
     first = min(one.start for one in records)
     quiet, spike = (sum(low <= one.start - first < low + 1.5 for one in records) for low in (0.5, 3.5))
     assert spike > 2 * quiet
+
+
+def test_a_file_of_prompts_is_asked_once_each_and_then_it_ends(url, tmp_path):
+    prompts, records = tmp_path / "prompts", tmp_path / "records"
+    prompts.write_text("".join(json.dumps({"prompt": f"question {number}"}) + "\n" for number in range(7)))
+    command = [sys.executable, "-m", "locust", "-f", "loadtests/dataset_user.py", "--headless", f"--host={url}", "--users=3", "--spawn-rate=3",
+               f"--prompts={prompts}", f"--records={records}"]  # fmt: skip
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=60)
+    asked = [one.prompt for one in read_records(records)]
+    assert len(asked) == len(set(asked)) == 7
