@@ -6,7 +6,7 @@ Ray pickles this module by value, which pydantic's classes do not survive: they 
 import logging
 from typing import Any
 
-from deployments.autoscaling import Decision, Demand, QueueDepthScaler, Rates, ScalingSettings
+from deployments.autoscaling import Demand, QueueDepthScaler, Rates, ScalingSettings
 
 logger = logging.getLogger("ray.serve")
 
@@ -19,7 +19,6 @@ class QueueDepthPolicy:
         self._settings = ScalingSettings(**settings)
         self._scaler: QueueDepthScaler | None = None
         self._rates = Rates()
-        self._last: Decision | None = None
         self._gauges = _gauges()
 
     def __call__(self, ctx: Any) -> tuple[int, dict[str, Any]]:
@@ -32,17 +31,17 @@ class QueueDepthPolicy:
             The number of replicas, and no state beside this object's own.
         """
         minimum, maximum = ctx.capacity_adjusted_min_replicas, ctx.capacity_adjusted_max_replicas
+        first = self._scaler is None
         if self._scaler is None:
             self._scaler = QueueDepthScaler(self._settings, minimum, maximum)
         self._scaler.minimum, self._scaler.maximum = minimum, maximum
         demand = self._demand(ctx)
         decision = self._scaler.decide(demand, ctx.current_time)
-        level = logging.INFO if self._last is None or decision.replicas != ctx.target_num_replicas else logging.DEBUG
+        level = logging.INFO if first or decision.replicas != ctx.target_num_replicas else logging.DEBUG
         logger.log(
             level, "autoscaling %s: %d -> %d replicas: %s; %s", self._endpoint, ctx.target_num_replicas, decision.replicas, decision.reason,
             demand.model_dump_json(),
         )  # fmt: skip
-        self._last = decision
         values = {
             **demand.model_dump(),
             "wanted": decision.replicas,

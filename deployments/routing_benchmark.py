@@ -105,13 +105,8 @@ class _Routed(Simulation):
         self._handles = [ROUTERS[router](draw) for _ in range(HANDLES)]
         self._draw = draw
 
-    def route(self) -> None:
-        while self.queue:
-            free = [one for one in self.replicas if one.ongoing < one.slots + max(1, one.slots // 4)]  # as EndpointSpec.max_ongoing_requests
-            if not free:
-                return
-            request = self.queue.popleft()
-            self.send(request, self._draw.choice(self._handles)(free, request, self.now))
+    def choose(self, free: list[SimulatedReplica], request: SimulatedRequest) -> SimulatedReplica:
+        return self._draw.choice(self._handles)(free, request, self.now)
 
 
 def simulate(router: str, requests: Sequence[SimulatedRequest], pace: Pace, replicas: int, slots: int, seed: int) -> list[SimulatedRequest]:
@@ -119,12 +114,7 @@ def simulate(router: str, requests: Sequence[SimulatedRequest], pace: Pace, repl
     simulation = _Routed([SimulatedReplica(pace, slots, str(number)) for number in range(replicas)], router, seed)
     simulation.report()
     for request in requests:
-
-        def arrive(request: SimulatedRequest = request) -> None:
-            simulation.queue.append(request)
-            simulation.route()
-
-        simulation.after(request.at, arrive)
+        simulation.arrive(request)
     simulation.run(lambda: len(simulation.done) == len(requests))
     return simulation.done
 

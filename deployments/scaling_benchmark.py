@@ -78,7 +78,7 @@ class _Scaled(Simulation):
         self._pace, self._slots, self._policy, self._cold_start_s = pace, slots, policy, cold_start_s
         self._names = itertools.count()
         super().__init__([self._new()])
-        self._choose = soonest_finish(random.Random(seed))
+        self._router = soonest_finish(random.Random(seed))
         self._starting = 0
         self.starts = 0
         self.draining: list[SimulatedReplica] = []
@@ -89,13 +89,8 @@ class _Scaled(Simulation):
     def _new(self) -> SimulatedReplica:
         return SimulatedReplica(self._pace, self._slots, str(next(self._names)))
 
-    def route(self) -> None:
-        while self.queue:
-            free = [one for one in self.replicas if one.ongoing < one.slots + max(1, one.slots // 4)]
-            if not free:
-                return
-            request = self.queue.popleft()
-            self.send(request, self._choose(free, request, self.now))
+    def choose(self, free: list[SimulatedReplica], request: SimulatedRequest) -> SimulatedReplica:
+        return self._router(free, request, self.now)
 
     def tick(self) -> None:
         """One second: ask the policy, start and stop replicas."""
@@ -152,12 +147,7 @@ def simulate(arrivals: str, policy: str, pace: Pace, slots: int, per_replica: fl
         request = next(bodies)
         request.at = now
         sent.append(request)
-
-        def arrive(request: SimulatedRequest = request) -> None:
-            simulation.queue.append(request)
-            simulation.route()
-
-        simulation.after(now, arrive)
+        simulation.arrive(request)
     simulation.run(lambda: simulation.now > LENGTH_S and len(simulation.done) == len(sent))
     ttft = quantiles([one.started - one.at for one in sent], n=100)
     return ScalingResult(

@@ -52,6 +52,11 @@ class SimulatedReplica:
         """Requests it holds."""
         return len(self.running) + len(self.waiting)
 
+    @property
+    def most(self) -> int:
+        """Requests it holds at most, as ``EndpointSpec.max_ongoing_requests``."""
+        return self.slots + max(1, self.slots // 4)
+
     def load(self, now: float) -> ReplicaLoad:
         """What it would report."""
         held = [*self.running, *self.waiting]
@@ -140,8 +145,24 @@ class Simulation:
 
         self.after(took, ended)
 
+    def arrive(self, request: SimulatedRequest) -> None:
+        """A request will come at its time."""
+
+        def came() -> None:
+            self.queue.append(request)
+            self.route()
+
+        self.after(request.at, came)
+
     def route(self) -> None:
-        """Send on what can be sent; a router replaces this."""
+        """Send on what replicas have room for, the first first."""
+        while self.queue and (free := [one for one in self.replicas if one.ongoing < one.most]):
+            request = self.queue.popleft()
+            self.send(request, self.choose(free, request))
+
+    def choose(self, free: list[SimulatedReplica], request: SimulatedRequest) -> SimulatedReplica:
+        """The replica that gets a request."""
+        raise NotImplementedError
 
     def report(self) -> None:
         """Replicas report their load, again and again."""

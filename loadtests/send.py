@@ -1,7 +1,7 @@
 """One request from a Locust user: sent, its stream read, its record left.
 
 ``HttpUser`` reads what has come as it comes (``iter_content(None)``). Locust's ``FastHttpUser`` waits until a kibibyte is there, which is
-most of an answer: its times to first token are wrong (``tests/integration/test_time_to_first_token.py``).
+most of an answer: its times to first token are wrong (``tests/e2e/test_locust.py``).
 """
 
 import time

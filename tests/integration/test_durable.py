@@ -9,8 +9,8 @@ import pytest
 from botocore.exceptions import EventStreamError
 from ray import serve
 
-from app.client import GatewayError
 from tests.conftest import PLAIN
+from tests.stack import eventually
 
 MODEL, TARGET = "smollm2-135m-instruct", "HuggingFaceTB/SmolLM2-135M-Instruct"
 
@@ -29,19 +29,6 @@ def kill(title):
     """kill -9 the processes whose title holds ``title``."""
     for process in processes(title):
         process.kill()
-
-
-def eventually(done, timeout_s=240):
-    deadline = time.monotonic() + timeout_s
-    while time.monotonic() < deadline:
-        try:
-            if found := done():
-                return found
-        except GatewayError:  # refused for a moment, while a part is replaced
-            pass
-        time.sleep(0.5)
-    pytest.fail("it did not come about in time")
-    return None
 
 
 def status(server, name):
