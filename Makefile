@@ -11,10 +11,12 @@ demo: $(VENV)/ready
 	$(BIN)/peagle demo
 
 test: lint
+	sh requirements/test-system.sh
 	$(BIN)/pytest -q tests -m "not slow"
 
 # Also what kills, freezes, scales and shards engines, one after the other.
 test-all: lint
+	sh requirements/test-system.sh
 	$(BIN)/pytest -q tests
 
 unit: $(VENV)/ready

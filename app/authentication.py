@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.errors import error_response
 from app.keys import Key, KeyFileError, Keys, key_file, read_keys
+from app.playground import is_page
 from app.sagemaker.api import ApiError, json11_error
 from app.sagemaker.signature import verify
 
@@ -78,7 +79,7 @@ class Authentication:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let the request through, or answer it with why not."""
-        if scope["type"] != "http" or scope["path"] in OPEN:
+        if scope["type"] != "http" or scope["path"] in OPEN or is_page(scope["method"], scope["path"]):
             await self._app(scope, receive, send)
             return
         try:
@@ -123,6 +124,7 @@ class Authentication:
                 )
             await response(scope, receive, send)
             return
+        scope.setdefault("state", {})["key"] = key.name
         self._limiter.begin(key)
         try:
             await self._app(scope, receive, send)

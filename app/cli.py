@@ -12,6 +12,7 @@ from rich.table import Table
 from app.catalog import CatalogError, Method, get_card, load_cards
 from app.client import Client, GatewayError
 from app.cluster.cli import cluster as cluster_app
+from app.cluster.cli import dashboards as dashboards_app
 from app.keys_cli import app as keys_app
 from app.plan import GPUS, plan
 from deployments.cli import simulate as simulate_app
@@ -24,6 +25,7 @@ app.add_typer(catalog_app, name="catalog")
 app.add_typer(endpoints_app, name="endpoints")
 app.add_typer(keys_app, name="keys")
 app.add_typer(cluster_app, name="cluster")
+app.add_typer(dashboards_app, name="dashboards")
 app.add_typer(drafter_app, name="drafter")
 app.add_typer(simulate_app, name="simulate")
 for further in entry_points(group="peagle.commands"):  # of rooms above this one

@@ -61,13 +61,19 @@ class Dispatcher:
         self._find, self._refuse = find, refuse
         self._traffic: dict[str, Traffic] = defaultdict(Traffic)
 
+    def waiting(self, name: str) -> int:
+        """Requests that wait here for a replica of the endpoint."""
+        return self._traffic[name].waiting if name in self._traffic else 0
+
     async def open(self, name: Any, call: Call) -> tuple[AnswerStart, AsyncIterator[str]]:
         """Send a request; how the answer starts, and its text to come.
 
         Raises:
             EndpointError: there is no such endpoint, it has too many requests waiting, the deadline passed, or it failed.
         """
+        began = time.monotonic()
         endpoint, handle = await self._find(name)
+        metrics.spent(endpoint.name, "gateway", time.monotonic() - began)
         answer = _Answer(endpoint.name, call, self._find, self._refuse, self._traffic[endpoint.name])
         with _counted(endpoint.name):
             return await answer.start(endpoint, handle), answer.text()
@@ -88,6 +94,7 @@ class _Answer:
         self._name, self._call, self._find, self._refuse, self._traffic = name, call, find, refuse, traffic
         self._began = time.monotonic()
         self._deadline = math.inf
+        self._taken_at = self._began
         self._deaths = 0
         self._running = self._late = False
         self._stream: Any = None
@@ -132,6 +139,7 @@ class _Answer:
 
     async def _taken(self, endpoint: Endpoint) -> bool:
         """Wait in the queue until a replica takes the request; False when the endpoint moves to another application first."""
+        sent = time.monotonic()
         self._traffic.waiting += 1
         taken = asyncio.ensure_future(self._next())
         taken.add_done_callback(lambda one: one.cancelled() or one.exception())  # seen, also where nobody waits any more
@@ -141,6 +149,8 @@ class _Answer:
                     self._cancel()
                     return False
             taken.result()
+            self._taken_at = time.monotonic()
+            metrics.spent(self._name, "router", self._taken_at - sent)
             return True
         finally:
             self._traffic.waiting -= 1
@@ -181,7 +191,9 @@ class _Answer:
                         yield resume.ending(self._call.task, self._call.body, progress)
                     if self._late:
                         raise self._too_late()
-                    self._traffic.finished(time.monotonic())
+                    ended = time.monotonic()
+                    self._traffic.finished(ended)
+                    metrics.spent(self._name, "engine", ended - self._taken_at)
                     return
         finally:
             timer.cancel()

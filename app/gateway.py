@@ -8,13 +8,14 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 from ray import serve
-from ray.serve.exceptions import RayServeException
+from ray.serve.exceptions import DeploymentUnavailableError, RayServeException
 from ray.serve.handle import DeploymentHandle
 
-from app import bodies, listening
+from app import bodies, listening, playground
 from app.authentication import Authentication
 from app.call import REQUEST_ID, read_call
 from app.catalog import DeployRequest, load_cards
+from app.counting import Counting
 from app.dispatch import LOST, Dispatcher
 from app.endpoint import Endpoint, EndpointError, Status
 from app.errors import RESPONSES, error_event
@@ -22,14 +23,18 @@ from app.locations import within_roots
 from app.sagemaker import runtime
 from app.sagemaker.api import JSON11, ApiError, json11_error
 from deployments.answer import AnswerStart
+from deployments.figures import together
 from deployments.resume import Task
 
+FIGURES_S = 5.0  # what every replica has to tell its figures
 VIEW_S = 0.5  # how old a gateway's view of the endpoints may be
 
 _ANSWERING = (Status.IN_SERVICE, Status.UPDATING)
 
 api = FastAPI(title="peagle-serve", description="Large language models served with P-EAGLE, behind OpenAI's API.")
 api.add_middleware(Authentication)
+api.add_middleware(Counting)
+api.include_router(playground.router)
 for refused, respond in RESPONSES.items():
     api.add_exception_handler(refused, respond)
 
@@ -149,9 +154,15 @@ class Gateway:
         await self._ask("refuse", name, digest)
         self._viewed = 0.0
 
+    def _note(self, request: Request, name: Any) -> None:
+        """Tell the metrics which endpoint a request is for; names clients make up stay out of them."""
+        if isinstance(name, str) and name in self._view:
+            request.state.endpoint = name
+
     async def _answer(self, task: Task, request: Request) -> Response:
         body = await _json(request)
         call = read_call(task, body, request.headers)
+        self._note(request, body.get("model"))
         start, parts = await self._dispatcher.open(body.get("model"), call)
         headers = {REQUEST_ID: call.id}
         if start.streaming:
@@ -191,8 +202,8 @@ class Gateway:
 
     @api.get("/v1/catalog")
     async def catalog(self) -> list[dict[str, Any]]:
-        """The catalog's cards."""
-        return [card.model_dump() for card in load_cards().values()]
+        """The catalog's cards, each with the environment SageMaker would show for it."""
+        return [{**card.model_dump(), "environment": card.environment_preset()} for card in load_cards().values()]
 
     @api.post("/v1/endpoints", status_code=202, openapi_extra=bodies.body(DeployRequest.model_json_schema()))
     async def deploy(self, request: Request) -> Response:
@@ -221,9 +232,18 @@ class Gateway:
 
     @api.get("/v1/endpoints/{name}/stats")
     async def stats(self, name: str) -> Response:
-        """An endpoint's figures: requests running and waiting, KV-cache use, acceptance (of one of its replicas)."""
-        figures = await (await self._found(name))[1].figures.remote()
-        return JSONResponse(figures.model_dump())
+        """An endpoint's figures, all its replicas together: requests running and waiting, tokens, KV-cache use, acceptance.
+
+        ``queued``: requests that wait at the gateway that answers.
+        """
+        _, handle = await self._found(name)
+        try:
+            each = await handle.broadcast("figures").results_async(timeout_s=FIGURES_S)
+        except DeploymentUnavailableError:  # it has no replica now
+            each = []
+        except TimeoutError:
+            raise EndpointError("not_ready", f"endpoint {name!r}: a replica did not tell its figures within {FIGURES_S:g} s", "name") from None
+        return JSONResponse({**together(each).model_dump(), "queued": self._dispatcher.waiting(name)})
 
     @api.post("/", openapi_extra=bodies.ANY)
     async def control_plane(self, request: Request) -> Response:
@@ -245,6 +265,7 @@ class Gateway:
         endpoint = await self._serving(name)
         runtime.check_variant(request.headers, endpoint.variant)
         call = read_call(task, body, request.headers)
+        self._note(request, name)
         start, parts = await self._dispatcher.open(name, call)
         return start, parts, {REQUEST_ID: call.id, **runtime.answer_headers(request.headers, endpoint.variant)}
 

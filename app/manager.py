@@ -13,6 +13,7 @@ from ray.serve import RunTarget
 from ray.serve.schema import ApplicationStatusOverview
 
 from app.endpoint import Application, Endpoint, EndpointError, Status, Step, next_step
+from app.metrics import EndpointStates
 from app.preflight import head_problem, preflight
 from app.registry import Registry
 from app.sagemaker import control_plane
@@ -40,6 +41,7 @@ class EndpointManager:
     def __init__(self, registry: str, declared: list[EndpointSpec]) -> None:
         self._registry = Registry(Path(registry))
         self._deploying: dict[str, asyncio.Task[None]] = {}
+        self._states = EndpointStates()
         self._building = asyncio.Lock()  # two threads importing vLLM for the first time see half of it
         self._declare(declared)
         self._loop = asyncio.get_running_loop().create_task(self._reconcile_forever())
@@ -119,6 +121,7 @@ class EndpointManager:
                 await self._reconcile()
             except Exception:
                 logger.exception("reconciling failed; trying again")
+            self._states.tell({one.name: str(one.status) for one in self._registry.all()})
             settled = all(one.status in (Status.IN_SERVICE, Status.FAILED) for one in self._registry.all())
             await asyncio.sleep(WATCH_S if settled else RECONCILE_S)
 

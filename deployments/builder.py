@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from deployments import cpu
+from deployments import cpu, tracing
 from deployments.autoscaling import ScalingSettings
 from deployments.spec import EndpointSpec
 from deployments.version import versioned
@@ -17,6 +17,7 @@ def engine_arguments(spec: EndpointSpec) -> dict[str, Any]:
     """vLLM's engine arguments for ``spec``, as ``LLMConfig.engine_kwargs`` takes them."""
     arguments: dict[str, Any] = dict(CPU_ARGUMENTS) if spec.hardware == "cpu" else {}
     arguments |= {"tensor_parallel_size": spec.tensor_parallel_size, "max_num_seqs": spec.max_num_seqs, **spec.engine}
+    arguments |= tracing.engine_arguments()
     if spec.max_model_len is not None:
         arguments["max_model_len"] = spec.max_model_len
     if (speculative := spec.speculation.to_vllm(spec.tensor_parallel_size)) is not None:
@@ -80,7 +81,7 @@ def llm_config(spec: EndpointSpec, router: str = ROUTER) -> Any:
         placement_group_config={"bundles": bundles(spec), "strategy": "PACK"},
         engine_kwargs=engine_arguments(spec),
         deployment_config=deployment_options(spec, router),
-        runtime_env={"env_vars": cpu.environment(spec.tensor_parallel_size) if spec.hardware == "cpu" else {}},
+        runtime_env={"env_vars": {**(cpu.environment(spec.tensor_parallel_size) if spec.hardware == "cpu" else {}), **tracing.environment()}},
         # Each engine step's tokens go out at once; Ray's default gathers them for 50 ms.
         experimental_configs={"stream_batching_interval_ms": 0},
     )

@@ -16,7 +16,7 @@ Task = Literal["chat", "completions"]
 # count what was written) holds state that the tokens alone do not tell.
 _CARRIED = frozenset({"temperature", "top_p", "top_k", "min_p", "seed", "stop", "stop_token_ids", "ignore_eos", "include_stop_str_in_output",
                       "skip_special_tokens", "spaces_between_special_tokens", "stream_options", "user"})  # fmt: skip
-_READ = frozenset({"model", "stream", "max_tokens", "max_completion_tokens", "n", "return_token_ids"})
+_READ = frozenset({"model", "stream", "max_tokens", "max_completion_tokens", "n", "return_token_ids", "draft_depths"})
 _PROMPT = {
     "chat": frozenset({"messages", "chat_template_kwargs", "add_generation_prompt", "continue_final_message"}),
     "completions": frozenset({"prompt", "add_special_tokens"}),

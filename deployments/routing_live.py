@@ -13,9 +13,23 @@ from deployments.routing_benchmark import RoutingResult
 from deployments.simulation import SimulatedRequest, conversations
 from deployments.spec import EndpointSpec, Replicas
 
-ROUTERS = {"soonest finish": ROUTER, "power of two": "ray.serve._private.request_router:PowerOfTwoChoicesRequestRouter"}  # Serve's own default
+ROUTERS = {
+    "soonest finish": ROUTER,
+    "power of two": "ray.serve._private.request_router:PowerOfTwoChoicesRequestRouter",  # Serve's own default
+    "round robin": "ray.serve.experimental.round_robin_router:RoundRobinRouter",
+    "prefix affinity": "ray.serve.llm.request_router:PrefixCacheAffinityRouter",
+}
 BLOCKS, TOKENS = 12, 48  # a CPU prefills 400 tokens a second
 WORDS = ("river", "stone", "light", "garden", "morning", "letter", "window", "silver", "winter", "music", "paper", "ocean", "market", "forest")
+
+
+class Body(dict[str, Any]):
+    """A request's body; Ray's prefix-affinity router looks for the attribute."""
+
+    @property
+    def prompt(self) -> str:
+        """What is asked."""
+        return str(self["prompt"])
 
 
 def text(request: SimulatedRequest) -> str:
@@ -65,7 +79,8 @@ async def _ask(handle: Any, model: str, requests: Sequence[SimulatedRequest]) ->
     async def one(request: SimulatedRequest) -> tuple[float, float]:
         await asyncio.sleep(max(0.0, began + request.at - time.perf_counter()))
         start, first = time.perf_counter(), None
-        body = {"model": model, "prompt": text(request), "max_tokens": min(TOKENS, request.answer_tokens), "ignore_eos": True, "stream": True}
+        length = min(TOKENS, request.answer_tokens)
+        body = Body(model=model, prompt=text(request), max_tokens=length, ignore_eos=True, stream=True)
         async for item in handle.answer.remote("completions", body):
             if isinstance(item, AnswerStart) and first is None:
                 first = time.perf_counter() - start

@@ -52,6 +52,11 @@ class NoSpeculation(BaseModel):
 
     kind: Literal["none"] = "none"
 
+    @property
+    def num_speculative_tokens(self) -> int:
+        """K is 0."""
+        return 0
+
     def to_vllm(self, tensor_parallel_size: int = 1) -> None:
         """Nothing for vLLM to know."""
 

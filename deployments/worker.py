@@ -3,17 +3,20 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 from ray.serve.llm import LLMConfig
 from ray.serve.llm.deployment import LLMServer
 from ray.serve.llm.openai_api_models import ChatCompletionRequest, CompletionRequest, ErrorResponse
-from ray.util.metrics import Gauge
 
-from deployments import resume, watchdog
+from deployments import resume, tracing, watchdog
 from deployments.answer import AnswerStart, Piece, Progress, Taken
+from deployments.depths import FIELD, DraftDepths
+from deployments.draft_cost import draft_cost
 from deployments.figures import EngineFigures
+from deployments.gauges import ReplicaGauges
 from deployments.resume import Task
 from deployments.scoring import ReplicaLoad
 from deployments.spec import EndpointSpec
@@ -47,8 +50,8 @@ class SpeculativeWorker(LLMServer):
                 raise
             self._head_failure = f"{type(error).__name__}: {error}"
             await super().__init__(without_head)
-        gauge = Gauge("peagle_head_failed", description="1 while a replica serves without its head.", tag_keys=("endpoint",))
-        gauge.set(float(self._head_failure is not None), tags={"endpoint": spec.name})
+        self._draft_cost = 0.0 if self._head_failure else draft_cost(spec)
+        self._gauges = ReplicaGauges(spec.name)
         await self._warm_up()
         limit = spec.limits.hang_s
         watchdog.watch(lambda: self._stalled_s() > limit, f"its engine has finished no step for {limit:g} s while requests wait")
@@ -74,11 +77,15 @@ class SpeculativeWorker(LLMServer):
             ``Taken``, an ``AnswerStart``, then the response's text: server-sent events as the engine makes them, or one JSON document.
         """
         yield Taken()
+        shown = DraftDepths((await self._loaded()).backend_tokenizer, self._spec.speculation.num_speculative_tokens) if body.get(FIELD) else None
+        body = {key: value for key, value in body.items() if key != FIELD}
         with self._work.held(demand(body)) as number:
             async for item in self._continued(task, body, progress) if progress else self._answered(task, body):
                 if isinstance(item, Piece):
                     self._work.wrote(number, len(item.tokens))
-                yield item
+                    yield item._replace(text=shown.add(item.text, item.tokens)) if shown else item
+                else:
+                    yield item
 
     async def _answered(self, task: Task, body: dict[str, Any]) -> AsyncIterator[AnswerStart | Piece]:
         carried = resume.resumable(task, body)
@@ -102,7 +109,9 @@ class SpeculativeWorker(LLMServer):
                 yield Piece(part.model_dump_json())
 
     async def _continued(self, task: Task, body: dict[str, Any], progress: Progress) -> AsyncIterator[AnswerStart | Piece]:
-        tokens = resume.whole_tokens(progress.tokens, progress.text, await self._decoder())
+        tokenizer = await self._loaded()
+        decode = partial(tokenizer.decode, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        tokens = resume.whole_tokens(progress.tokens, progress.text, decode)
         if tokens is None:
             raise RuntimeError("the tokens sent so far do not read as the text sent so far")
         request = CompletionRequest.model_validate(resume.continuation(task, body, progress.origin.prompt, tokens, FiguresLogger.context))
@@ -116,7 +125,7 @@ class SpeculativeWorker(LLMServer):
     async def _engine(self, task: Task, request: Any) -> AsyncIterator[Any]:
         """What vLLM answers, part by part; a dead engine ends the replica, so that no client reads its error."""
         try:
-            async for item in await (self.chat if task == "chat" else self.completions)(request):
+            async for item in await (self.chat if task == "chat" else self.completions)(request, tracing.carrier()):
                 for part in item if isinstance(item, list) else [item]:
                     if (isinstance(part, str) and part.startswith('data: {"error"')) or getattr(part, "error", None):
                         await self._end_if_dead()
@@ -131,12 +140,12 @@ class SpeculativeWorker(LLMServer):
         except Exception as error:  # whatever it says, the engine is gone
             watchdog.end_replica(f"its engine died ({type(error).__name__})")
 
-    async def _decoder(self) -> Any:
+    async def _loaded(self) -> Any:
         if self._tokenizer is None:
             from transformers import AutoTokenizer
 
             self._tokenizer = await asyncio.to_thread(AutoTokenizer.from_pretrained, self._spec.model)
-        return lambda tokens: self._tokenizer.decode(tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        return self._tokenizer
 
     async def figures(self) -> EngineFigures:
         """The engine's latest figures."""
@@ -144,11 +153,15 @@ class SpeculativeWorker(LLMServer):
 
     async def record_routing_stats(self) -> dict[str, Any]:
         """Serve's hook: what the routers are told."""
-        figures, work = FiguresLogger.latest, self._work
+        figures, work, running = FiguresLogger.latest, self._work, self._running
+        self._gauges.tell(
+            running=running, waiting=work.ongoing - running, kv_cache_usage=figures.kv_cache_usage, head_failed=float(self._head_failure is not None),
+            draft_cost=self._draft_cost,
+        )  # fmt: skip
         return ReplicaLoad(
             at=time.time(),
-            running=self._running,
-            waiting=work.ongoing - self._running,
+            running=running,
+            waiting=work.ongoing - running,
             slots=self._spec.max_num_seqs,
             prefill_tokens=work.prefill_tokens,
             decode_tokens=work.decode_tokens,

@@ -1,5 +1,7 @@
 """What draft tokens were worth: proposed and accepted, by position."""
 
+from itertools import zip_longest
+
 from pydantic import BaseModel, ConfigDict, Field
 
 
@@ -29,4 +31,12 @@ class Acceptance(BaseModel):
             drafts=self.drafts - earlier.drafts,
             draft_tokens=self.draft_tokens - earlier.draft_tokens,
             accepted=tuple(now - then for now, then in zip(self.accepted, before, strict=True)),
+        )
+
+    def __add__(self, other: "Acceptance") -> "Acceptance":
+        """Both stretches together."""
+        return Acceptance(
+            drafts=self.drafts + other.drafts,
+            draft_tokens=self.draft_tokens + other.draft_tokens,
+            accepted=tuple(a + b for a, b in zip_longest(self.accepted, other.accepted, fillvalue=0)),
         )

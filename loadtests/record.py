@@ -20,6 +20,8 @@ class RequestRecord(BaseModel):
     outcome: Outcome = Field(description="Answered to its end; refused (429, 503, 504); cut off before its end mark; or failed.")
     status: int = Field(default=0, description="HTTP status; 0: no answer came.")
     error: str = Field(default="", description="What the server said was wrong.")
+    retry_after_s: float | None = Field(default=None, description="When a refused client may come back, as the server says.")
+    sent_again: int = Field(default=0, description="How often the client sent it again after a broken connection, as the vendors' SDKs do.")
     ttft_s: float | None = Field(default=None, description="Until the first token's text.")
     latency_s: float = Field(default=0.0, description="Until the end.")
     longest_stall_s: float = Field(default=0.0, description="Longest time in which nothing came.")

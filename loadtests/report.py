@@ -18,14 +18,15 @@ def read_records(path: Path) -> list[RequestRecord]:
 
 
 def fault_table(runs: Mapping[str, Sequence[RequestRecord]], retried: Mapping[str, int]) -> Table:
-    """What each fault was to clients. Lost is what was neither answered to its end nor refused."""
-    table = Table("fault", "sent", "answered", "other text", "retried", "refused", "lost", "longest stall (s)", title="what faults were to clients")
+    """What each fault was to clients: retried by the server, sent again by the client; lost is what was neither answered to its end nor refused."""
+    columns = ("fault", "sent", "answered", "other text", "retried", "sent again", "refused", "lost", "longest stall (s)")
+    table = Table(*columns, title="what faults were to clients")
     for fault, records in runs.items():
         outcomes = Counter(record.outcome for record in records)
         lost = outcomes["cut"] + outcomes["failed"]
         stall = max((record.longest_stall_s for record in records if record.outcome == "answered"), default=0.0)
         table.add_row(fault, str(len(records)), str(outcomes["answered"]), str(other_texts(records)), str(retried.get(fault, 0)),
-                      str(outcomes["refused"]), str(lost), f"{stall:.1f}")  # fmt: skip
+                      str(sum(record.sent_again for record in records)), str(outcomes["refused"]), str(lost), f"{stall:.1f}")  # fmt: skip
     return table
 
 

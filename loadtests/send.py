@@ -27,18 +27,28 @@ class Request(NamedTuple):
 
 
 def send(user: HttpUser, request: Request, due: float | None = None) -> str:
-    """Send a request, read its answer, leave a record; the answer's text.
+    """Send a request, read its answer, leave a record; the answer's text. What a broken connection cut is sent again, up to ``--retries`` times.
 
     Args:
         user: who sends.
         request: what.
         due: when it was to be sent, on ``time.perf_counter``'s clock; later sending counts as waiting.
     """
-    options, kind = user.environment.parsed_options, type(user).__name__
+    options = user.environment.parsed_options
     body = {"model": options.endpoint, "max_tokens": options.max_tokens, "temperature": 0, **request.body}
     if request.stream:
         body |= {"stream": True, "stream_options": {"include_usage": True}}
     start = time.perf_counter() if due is None else due
+    for sent_again in range(options.retries + 1):
+        record, text = _send_once(user, request, body, start, sent_again)
+        if record.outcome in ("answered", "refused") or 400 <= record.status < 500:
+            break
+    _tell(user.environment, record)
+    return text
+
+
+def _send_once(user: HttpUser, request: Request, body: dict[str, Any], start: float, sent_again: int) -> tuple[RequestRecord, str]:
+    kind = type(user).__name__
     began = time.time() - (time.perf_counter() - start)
     stream, status, error = Stream(time.perf_counter, start), 0, ""
     with user.client.post(request.path, json=body, stream=True, catch_response=True, name=kind) as response:
@@ -55,17 +65,18 @@ def send(user: HttpUser, request: Request, due: float | None = None) -> str:
         except OSError as broken:
             error = f"{type(broken).__name__}: {broken}"
         record = RequestRecord(
-            scenario=kind, start=began, outcome=_outcome(status, stream), status=status, error=error or stream.error, ttft_s=stream.ttft_s,
+            scenario=kind, start=began, outcome=_outcome(status, stream), status=status, error=error or stream.error,
+            retry_after_s=float(response.headers["Retry-After"]) if "Retry-After" in (response.headers or {}) else None,
+            sent_again=sent_again, ttft_s=stream.ttft_s,
             latency_s=time.perf_counter() - start, longest_stall_s=stream.longest_stall_s, inter_chunk_s=stream.inter_chunk_s, chunks=stream.chunks,
             prompt_tokens=stream.usage.get("prompt_tokens", 0), completion_tokens=stream.usage.get("completion_tokens", 0),
             prompt=digest(str(body.get("messages", body.get("prompt")))), text=digest("".join(stream.texts)),
         )  # fmt: skip
-        _tell(user.environment, record)
         if record.outcome == "answered":
             response.success()
         else:
             response.failure(f"{record.outcome} ({status}): {record.error[:120]}")
-    return "".join(stream.texts)
+    return record, "".join(stream.texts)
 
 
 def _outcome(status: int, stream: Stream) -> Outcome:

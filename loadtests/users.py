@@ -39,6 +39,7 @@ def _options(parser: LocustArgumentParser) -> None:
     parser.add_argument("--max-tokens", type=int, default=64, help="Tokens of an answer at most.")
     parser.add_argument("--think-s", type=float, default=0.0, help="Mean time a user thinks between two requests, exponential.")
     parser.add_argument("--rate", type=float, default=0.0, help="Open loop: requests a second of all users together; 0: closed loop.")
+    parser.add_argument("--retries", type=int, default=0, help="How often to send a request whose connection broke again; the SDKs' default is 2.")
     parser.add_argument("--records", default="", help="File that gets a JSON line a request.")
 
 

@@ -25,7 +25,12 @@ def server(tmp_path_factory):
     models = prepare_target().parent
     home = tmp_path_factory.mktemp("home")  # a registry of its own
     (home / "models").symlink_to(models)
-    os.environ |= {"PEAGLE_HOME": str(home), "RAY_worker_niceness": "0", "PEAGLE_MODEL_ROOTS": str(tmp_path_factory.getbasetemp())}
+    os.environ |= {
+        "PEAGLE_HOME": str(home),
+        "PEAGLE_MODEL_ROOTS": str(tmp_path_factory.getbasetemp()),
+        "RAY_worker_niceness": "0",
+        "RAY_metrics_report_interval_ms": "2000",
+    }
 
     import ray
     from ray import serve
@@ -40,7 +45,7 @@ def server(tmp_path_factory):
     client = Client(URL)
     for name in methods:
         client.wait(name, timeout_s=900)
-    yield SimpleNamespace(url=URL, client=client, models=models)
+    yield SimpleNamespace(url=URL, client=client, models=models, metrics_port=ray.nodes()[0]["MetricsExportPort"])
     serve.shutdown()
     ray.shutdown()
 

@@ -62,7 +62,7 @@ def eventually(found, timeout_s=240):
 def locust(url, endpoint, records, users, seconds, max_tokens=48, arguments=("ChatUser",)):
     """Locust's users at an endpoint, in a process of their own."""
     options = {"host": url, "endpoint": endpoint, "users": users, "run-time": f"{seconds}s", "stop-timeout": 120,
-               "max-tokens": max_tokens, "records": records, "exit-code-on-error": 0}  # fmt: skip
+               "max-tokens": max_tokens, "records": records, "retries": 2, "exit-code-on-error": 0}  # fmt: skip
     command = [sys.executable, "-m", "locust", "-f", "loadtests/users.py,loadtests/shapes.py", "--headless", "--only-summary"]
     command += [f"--{name}={value}" for name, value in options.items()] + [*arguments]
     return subprocess.Popen(command, cwd=Path(__file__).parents[1], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

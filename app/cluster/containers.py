@@ -2,6 +2,9 @@
 
 from typing import Any
 
+from app.cluster.dashboards import SOURCE
+
+DASHBOARDS = "/var/lib/grafana/dashboards"
 PROMETHEUS, GRAFANA = "prom/prometheus:v3.7.3", "grafana/grafana:12.3.0"
 
 DOCKERFILE_GPU = """# CUDA: docker build -f cluster/Dockerfile.gpu -t peagle-serve:gpu .
@@ -57,11 +60,15 @@ def compose() -> dict[str, Any]:
                 },
             },
             "prometheus": {
-                "image": PROMETHEUS, "network_mode": "host", "volumes": ["./prometheus/prometheus.yml:/etc/prometheus/prometheus.yml:ro"],
+                "image": PROMETHEUS, "network_mode": "host", "volumes": ["./prometheus:/etc/prometheus:ro"],
                 "command": ["--config.file=/etc/prometheus/prometheus.yml", "--web.listen-address=127.0.0.1:9090"],
             },
             "grafana": {
                 "image": GRAFANA, "network_mode": "host", "depends_on": ["prometheus"],
+                "volumes": [
+                    "./grafana/provisioning:/etc/grafana/provisioning:ro",
+                    f"./grafana/dashboards:{DASHBOARDS}:ro",
+                ],
                 "environment": {"GF_SERVER_HTTP_ADDR": "127.0.0.1", "GF_AUTH_ANONYMOUS_ENABLED": "true", "GF_AUTH_ANONYMOUS_ORG_ROLE": "Viewer"},
             },
         },
@@ -70,8 +77,24 @@ def compose() -> dict[str, Any]:
 
 
 def prometheus() -> dict[str, Any]:
-    """Scrapes Ray's metrics, in which vLLM's and ours are, on this machine."""
+    """Scrapes Ray's metrics, in which vLLM's and ours are, on this machine.
+
+    Less often than Ray reports (10 s): what was not reported anew is not in a scrape.
+    """
     return {
-        "global": {"scrape_interval": "10s"},
+        "global": {"scrape_interval": "15s"},
+        "rule_files": ["rules.yml"],
         "scrape_configs": [{"job_name": "ray", "static_configs": [{"targets": ["127.0.0.1:8080"]}]}],
     }
+
+
+def data_source() -> dict[str, Any]:
+    """Grafana's provisioning: where the figures come from."""
+    source = {"name": SOURCE.uid, "uid": SOURCE.uid, "type": "prometheus", "access": "proxy", "url": "http://127.0.0.1:9090", "isDefault": True}
+    return {"apiVersion": 1, "datasources": [source]}
+
+
+def dashboard_folder() -> dict[str, Any]:
+    """Grafana's provisioning: where the dashboards lie."""
+    provider = {"name": "peagle-serve", "folder": "peagle-serve", "folderUid": "peagle-serve", "type": "file", "options": {"path": DASHBOARDS}}
+    return {"apiVersion": 1, "providers": [provider]}

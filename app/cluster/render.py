@@ -6,7 +6,9 @@ from typing import Any
 import yaml
 
 from app.catalog import get_card, load_cards
-from app.cluster import containers, kuberay, launcher
+from app.cluster import containers, kuberay, launcher, rules
+from app.cluster.dashboards import as_json, uid
+from app.cluster.panels import DASHBOARDS
 from app.cluster.serve_configs import comparison, endpoint, serve_config
 
 CPU_DEFAULT = "smollm2-135m-instruct"
@@ -35,6 +37,11 @@ def rendered() -> dict[str, str]:
     files["launcher/on-premise.yaml"] = _yaml(launcher.on_premise(), "ray up; set the addresses, the user and PEAGLE_REPOSITORY")
     files["docker-compose.yaml"] = _yaml(containers.compose(), "docker compose -f cluster/docker-compose.yaml up")
     files["prometheus/prometheus.yml"] = _yaml(containers.prometheus(), "docker-compose.yaml mounts it")
+    files["prometheus/rules.yml"] = _yaml(rules.rules(), "Prometheus's rule_files; promtool check rules")
+    files["grafana/provisioning/datasources/prometheus.yaml"] = _yaml(containers.data_source(), "docker-compose.yaml mounts it")
+    files["grafana/provisioning/dashboards/peagle.yaml"] = _yaml(containers.dashboard_folder(), "docker-compose.yaml mounts it")
+    for title in DASHBOARDS:
+        files[f"grafana/dashboards/{uid(title)}.json"] = as_json(title)
     return files
 
 

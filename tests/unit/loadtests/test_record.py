@@ -55,5 +55,5 @@ def test_time_per_token_is_of_tokens_not_of_chunks():
 
 def test_an_answer_that_differs_from_the_others_shows():
     assert other_texts([record(), record(), record(text="b"), record("cut", text="c")]) == 1
-    table = fault_table({"kill": [record(longest_stall_s=2), record("cut"), record("refused")]}, {"kill": 1})
-    assert [next(iter(column.cells)) for column in table.columns] == ["kill", "3", "1", "0", "1", "1", "1", "2.0"]
+    table = fault_table({"kill": [record(longest_stall_s=2, sent_again=2), record("cut"), record("refused")]}, {"kill": 1})
+    assert [next(iter(column.cells)) for column in table.columns] == ["kill", "3", "1", "0", "1", "2", "1", "1", "2.0"]
