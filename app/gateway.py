@@ -13,7 +13,7 @@ from ray.serve.handle import DeploymentHandle
 
 from app import bodies, listening, playground
 from app.authentication import Authentication
-from app.call import REQUEST_ID, read_call
+from app.call import read_call
 from app.catalog import DeployRequest, load_cards
 from app.counting import Counting
 from app.dispatch import LOST, Dispatcher
@@ -164,10 +164,9 @@ class Gateway:
         call = read_call(task, body, request.headers)
         self._note(request, body.get("model"))
         start, parts = await self._dispatcher.open(body.get("model"), call)
-        headers = {REQUEST_ID: call.id}
         if start.streaming:
-            return StreamingResponse(_events(parts), media_type="text/event-stream", headers={**headers, "X-Accel-Buffering": "no"})
-        return Response("".join([part async for part in parts]), start.status, headers, media_type="application/json")
+            return StreamingResponse(_events(parts), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+        return Response("".join([part async for part in parts]), start.status, media_type="application/json")
 
     @api.post("/v1/chat/completions", openapi_extra=bodies.CHAT)
     async def chat_completions(self, request: Request) -> Response:
@@ -267,7 +266,7 @@ class Gateway:
         call = read_call(task, body, request.headers)
         self._note(request, name)
         start, parts = await self._dispatcher.open(name, call)
-        return start, parts, {REQUEST_ID: call.id, **runtime.answer_headers(request.headers, endpoint.variant)}
+        return start, parts, runtime.answer_headers(request.headers, endpoint.variant)
 
     @api.post("/endpoints/{name}/invocations", openapi_extra=bodies.INVOCATION)
     async def invoke(self, name: str, request: Request) -> Response:

@@ -29,13 +29,13 @@ while True:
 
 
 @contextmanager
-def stack(folder, arguments="{}", port=8124):
-    """The application with ``arguments`` (JSON), its registry and log in ``folder``."""
+def stack(folder, arguments="{}", port=8124, variables=None):
+    """The application with ``arguments`` (JSON), its registry and log in ``folder``; environment variables further to this process's."""
     home = folder / "home"
     home.mkdir(exist_ok=True)
     if not (home / "models").exists():
         (home / "models").symlink_to(prepare_target().parent)
-    environment = {**os.environ, "PEAGLE_HOME": str(home), "RAY_worker_niceness": "0", "RAY_metrics_report_interval_ms": "2000"}
+    environment = {**os.environ, "PEAGLE_HOME": str(home), "RAY_worker_niceness": "0", "RAY_metrics_report_interval_ms": "2000", **(variables or {})}
     with (folder / "log").open("w+") as log:
         command = [sys.executable, "-c", START, str(port), arguments]
         process = psutil.Process(subprocess.Popen(command, env=environment, stdout=log, stderr=log).pid)

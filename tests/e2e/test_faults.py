@@ -12,6 +12,7 @@ from rich.console import Console
 
 from loadtests.record import RequestRecord
 from loadtests.report import fault_table, other_texts, read_records
+from tests.collector import collector
 from tests.stack import eventually, locust, processes, stack
 
 pytestmark = pytest.mark.alone
@@ -24,9 +25,18 @@ retries: dict[str, int] = {}
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    with stack(tmp_path_factory.mktemp("faults"), json.dumps({"endpoints": [ENDPOINT]}), port=8125) as started:
-        eventually(lambda: running(started) == 2, timeout_s=600)
-        yield started
+    folder, arguments = tmp_path_factory.mktemp("faults"), json.dumps({"endpoints": [ENDPOINT]})
+    with collector() as traces:
+        traced = {
+            "OTEL_EXPORTER_OTLP_ENDPOINT": traces.url,
+            "OTEL_BSP_SCHEDULE_DELAY": "500",
+            "RAY_SERVE_TRACING_EXPORTER_IMPORT_PATH": "deployments.tracing:exporters",
+            "RAY_SERVE_TRACING_SAMPLING_RATIO": "1",
+        }
+        with stack(folder, arguments, port=8125, variables=traced) as started:
+            eventually(lambda: running(started) == 2, timeout_s=600)
+            started.spans = traces.spans
+            yield started
     Console(width=120, force_terminal=False).print(fault_table(runs, retries))
 
 
@@ -57,6 +67,27 @@ def under_load(server, tmp_path, name, fault, users=4, seconds=14, kinds=("ChatU
 
 def first(server, title):
     return processes(server.process, title)[0]
+
+
+def test_a_request_is_one_trace_from_the_client_to_the_engine(server):
+    trace, client = "0123456789abcdef" * 2, "fedcba9876543210"
+    body = {"model": "e", "messages": [{"role": "user", "content": "Hello!"}], "max_tokens": 8}
+    httpx.post(f"{server.url}/v1/chat/completions", json=body, headers={"traceparent": f"00-{trace}-{client}-01"}, timeout=60).raise_for_status()
+    eventually(lambda: any(span.trace == trace and span.name == "llm_request" for span in server.spans), timeout_s=30)
+    spans = {span.id: span for span in list(server.spans) if span.trace == trace}
+    span, names = next(span for span in spans.values() if span.name == "llm_request"), []
+    while span is not None:
+        names.append(span.name)
+        last, span = span, spans.get(span.parent)
+    assert names == [
+        "llm_request",
+        "replica_handle_request SpeculativeWorker answer",
+        "route_to_replica SpeculativeWorker answer",
+        "replica_handle_request Gateway __call__",
+        "route_to_replica Gateway __call__",
+        "proxy_http_request Gateway POST /v1/chat/completions",
+    ]
+    assert last.parent == client
 
 
 @pytest.mark.parametrize(
