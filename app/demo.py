@@ -93,7 +93,7 @@ def _acceptance(client: Client) -> Acceptance:
 
 def goodbye(console: Console) -> None:
     """How to call the server, which stays up, and how to stop it."""
-    console.print(f"\nThe server stays up at {URL}. Call it:\n")
+    console.print(f"\nThe server stays up. Its playground: [bold]{URL}/[/]. Call it:\n")
     console.print(
         f"""  curl {URL}/v1/chat/completions -H 'Content-Type: application/json' \\
     -d '{{"model": "{MODEL}", "messages": [{{"role": "user", "content": "Hello!"}}]}}'

@@ -11,32 +11,39 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from statistics import median, quantiles
+from typing import NamedTuple
 
 import httpx
 
 from app.client import Client
 from drafter.acceptance import Acceptance
-from drafter.suites import evaluation_prompts
-from loadtests.experiment import CellResult, Contender, Experiment, read_results
+from loadtests.datasets import read_prompts
+from loadtests.experiment import CellResult, Contender, Experiment, Slo, cell_name, read_results
 from loadtests.record import RequestRecord
 from loadtests.report import read_records
 
 ROOT = Path(__file__).parents[1]
-LONG_CODE = "Write a complete, commented Python module that implements {}, with a class, error handling and a test for each method."
-THINGS = ("a priority queue", "a binary search tree", "a bank account", "a matrix", "an undo history", "a text tokenizer", "an LRU cache",
-          "a graph with shortest paths", "a calendar", "a chess board", "a spreadsheet", "a rate limiter")  # fmt: skip
 
 
-def prompts(experiment: Experiment, concurrency: int, repetition: int) -> list[str]:
+class Cell(NamedTuple):
+    """What is measured at once."""
+
+    contender: Contender
+    load: float
+    repetition: int
+    category: str = ""
+
+    @property
+    def name(self) -> str:
+        """Of its files."""
+        return cell_name(self.contender.label, self.category, self.load, self.repetition)
+
+
+def prompts(experiment: Experiment, load: float, repetition: int, category: str = "") -> list[str]:
     """The prompts of a cell: the same for every contender."""
-    if isinstance(experiment.dataset, Path):
-        known = [json.loads(line)["prompt"] for line in experiment.dataset.read_text().splitlines()]
-    elif experiment.dataset == "long-code":
-        known = [LONG_CODE.format(thing) for thing in THINGS]
-    else:
-        known = evaluation_prompts()[experiment.dataset]
-    draw = random.Random(f"{experiment.seed} {concurrency} {repetition}")
-    count = max(experiment.requests, 4 * concurrency)
+    known = read_prompts(experiment.dataset, category)
+    draw = random.Random(f"{experiment.seed} {load} {repetition}")
+    count = experiment.requests if experiment.rates else max(experiment.requests, 4 * int(load))
     return [one for _ in range(-(-count // len(known))) for one in draw.sample(known, len(known))][:count]
 
 
@@ -53,12 +60,16 @@ def run(experiment: Experiment, folder: Path, url: str, told: Callable[[str], No
         app.client.GatewayError: a contender cannot be deployed.
     """
     (folder / "records").mkdir(parents=True, exist_ok=True)
-    done = {(one.label, one.concurrency, one.repetition) for one in read_results(folder)}
+    done = {(one.label, one.load, one.repetition, one.category) for one in read_results(folder)}
     for group in experiment.groups():
         cells = [
-            (one, concurrency, repetition) for repetition in range(experiment.repetitions) for concurrency in experiment.concurrency for one in group
+            Cell(contender, load, repetition, category)
+            for repetition in range(experiment.repetitions)
+            for category in experiment.categories or [""]
+            for load in experiment.loads
+            for contender in group
         ]
-        missing = [cell for cell in cells if (cell[0].label, cell[1], cell[2]) not in done]
+        missing = [cell for cell in cells if (cell.contender.label, *cell[1:]) not in done]
         if not missing:
             continue
         with ExitStack() as running:
@@ -67,10 +78,12 @@ def run(experiment: Experiment, folder: Path, url: str, told: Callable[[str], No
                 running.enter_context(_started(contender, url))
             for contender in group:
                 told(f"warming up {contender.label}")
-                _cell(experiment, folder, contender, url, experiment.concurrency[0], repetition=-1)
-            for contender, concurrency, repetition in missing:
-                told(f"{contender.label}, {concurrency} at a time, repetition {repetition + 1} of {experiment.repetitions}")
-                result = _cell(experiment, folder, contender, url, concurrency, repetition)
+                _measured(experiment, folder, missing[0]._replace(contender=contender, repetition=-1), url)
+            for cell in missing:
+                how = "a second" if experiment.rates else "at a time"
+                which = f"{cell.contender.label}, {cell.category}" if cell.category else cell.contender.label
+                told(f"{which}, {cell.load:g} {how}, repetition {cell.repetition + 1} of {experiment.repetitions}")
+                result = _measured(experiment, folder, cell, url)
                 with (folder / "results.jsonl").open("a") as file:
                     file.write(result.model_dump_json() + "\n")
 
@@ -88,7 +101,7 @@ def _started(contender: Contender, url: str) -> Iterator[None]:
             while contender.label in {one["spec"]["name"] for one in client.call("GET", "/v1/endpoints")}:
                 time.sleep(0.5)
         return
-    peer = subprocess.Popen(contender.command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) if contender.command else None
+    peer = subprocess.Popen(contender.command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) if contender.command else None
     try:
         deadline = time.monotonic() + 900
         while not _listens(f"{contender.url}/v1/models"):
@@ -109,19 +122,21 @@ def _listens(url: str) -> bool:
         return False
 
 
-def _cell(experiment: Experiment, folder: Path, contender: Contender, url: str, concurrency: int, repetition: int) -> CellResult:
-    name = f"{contender.label}-{concurrency}-{repetition}"
-    asked, records = folder / "records" / f"{name}.prompts.jsonl", folder / "records" / f"{name}.jsonl"
+def _measured(experiment: Experiment, folder: Path, cell: Cell, url: str) -> CellResult:
+    contender = cell.contender
+    asked, records = folder / "records" / f"{cell.name}.prompts.jsonl", folder / "records" / f"{cell.name}.jsonl"
     records.unlink(missing_ok=True)
-    asked.write_text("".join(json.dumps({"prompt": one}) + "\n" for one in prompts(experiment, concurrency, repetition)))
-    options = {"host": contender.url or url, "endpoint": contender.model or contender.label, "users": concurrency, "spawn-rate": concurrency,
+    asked.write_text("".join(json.dumps({"prompt": one}) + "\n" for one in prompts(experiment, cell.load, cell.repetition, cell.category)))
+    users = 1 if experiment.rates else int(cell.load)  # in an open loop one user sends them all
+    options = {"host": contender.url or url, "endpoint": contender.model or contender.label, "users": users, "spawn-rate": users,
+               "rate": cell.load if experiment.rates else 0, "stop-timeout": 600,
                "max-tokens": experiment.max_tokens, "prompts": asked.resolve(), "records": records.resolve(), "exit-code-on-error": 0}  # fmt: skip
     command = [sys.executable, "-m", "locust", "-f", "loadtests/dataset_user.py", "--headless", "--only-summary"]
     before = _acceptance(contender, url)
     subprocess.run([*command, *(f"--{key}={value}" for key, value in options.items())], cwd=ROOT, check=True, capture_output=True)
     after = _acceptance(contender, url)
     accepted = after.since(before) if before and after and after.drafts > before.drafts else None
-    return summary(contender, concurrency, repetition, experiment.seed, read_records(records), accepted)
+    return summary(experiment, cell, read_records(records), accepted)
 
 
 def _acceptance(contender: Contender, url: str) -> Acceptance | None:
@@ -130,9 +145,7 @@ def _acceptance(contender: Contender, url: str) -> Acceptance | None:
     return Acceptance.model_validate(Client(url).call("GET", f"/v1/endpoints/{contender.label}/stats")["acceptance"])
 
 
-def summary(
-    contender: Contender, concurrency: int, repetition: int, seed: int, records: Sequence[RequestRecord], accepted: Acceptance | None
-) -> CellResult:
+def summary(experiment: Experiment, cell: Cell, records: Sequence[RequestRecord], accepted: Acceptance | None) -> CellResult:
     """The figures of one cell.
 
     Raises:
@@ -140,17 +153,24 @@ def summary(
     """
     answered = [one for one in records if one.outcome == "answered"]
     if not answered:
-        raise RuntimeError(f"{contender.label} answered nothing: {records[0].error if records else 'no request was sent'}")
+        raise RuntimeError(f"{cell.contender.label} answered nothing: {records[0].error if records else 'no request was sent'}")
     wall = max(one.start + one.latency_s for one in answered) - min(one.start for one in answered)
     ttft, tpot = [one.ttft_s or 0.0 for one in answered], [one.tpot_s for one in answered if one.tpot_s is not None]
     latency = [one.latency_s for one in answered]
+    good = None if experiment.slo is None else sum(_meets(one, experiment.slo) for one in answered)
     return CellResult(
-        label=contender.label, method=contender.compared_as, k=contender.k, concurrency=concurrency, repetition=repetition, requests=len(records),
+        label=cell.contender.label, method=cell.contender.compared_as, k=cell.contender.k, category=cell.category,
+        concurrency=0 if experiment.rates else int(cell.load), rate=cell.load if experiment.rates else None, repetition=cell.repetition,
+        slo=experiment.slo, goodput=None if good is None else good / wall, requests=len(records),
         answered=len(answered), otps=sum(one.completion_tokens for one in answered) / wall, ttft_p50=median(ttft), ttft_p95=_p95(ttft),
         tpot_p50=median(tpot) if tpot else 0.0, latency_p50=median(latency), latency_p95=_p95(latency),
         acceptance_length=accepted.length if accepted else None, acceptance_rates=accepted.rates if accepted else [],
-        machine=machine(), commit=_commit(), seed=seed,
+        machine=machine(), commit=_commit(), seed=experiment.seed,
     )  # fmt: skip
+
+
+def _meets(record: RequestRecord, slo: Slo) -> bool:
+    return record.ttft_s is not None and record.ttft_s <= slo.ttft_s and (record.tpot_s or 0.0) <= slo.tpot_s
 
 
 def _p95(values: Sequence[float]) -> float:

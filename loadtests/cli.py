@@ -10,7 +10,7 @@ from rich.console import Console
 from loadtests import bench as harness
 from loadtests.experiment import read_experiment, read_results
 from loadtests.page import page
-from loadtests.report import comparison, markdown, read_records
+from loadtests.report import capacity, comparison, markdown, read_records
 
 bench = typer.Typer(help="Experiments: endpoints side by side under load, and their tables.", no_args_is_help=True)
 console = Console()
@@ -59,9 +59,10 @@ def _write(folder: Path) -> None:
         raise typer.Exit(1)
     records = {}
     for label in sorted({one.label for one in results}):
-        wanted = (folder / "records" / f"{one.label}-{one.concurrency}-{one.repetition}.jsonl" for one in results if one.label == label)
+        wanted = (folder / "records" / f"{one.name}.jsonl" for one in results if one.label == label)
         records[label] = [record for path in wanted if path.exists() for record in read_records(path)]
-    (folder / "report.md").write_text(markdown(results))
+    tables = markdown(results) + (f"\n{capacity(results)}" if results[0].slo else "")
+    (folder / "report.md").write_text(tables)
     (folder / "report.html").write_text(page(folder.name, results, records))
-    console.print(markdown(results), soft_wrap=True)
+    console.print(tables, soft_wrap=True)
     console.print(f"{folder / 'report.md'}, {folder / 'report.html'}")

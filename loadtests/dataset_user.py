@@ -5,6 +5,7 @@ from collections import deque
 from pathlib import Path
 from typing import Any
 
+import gevent
 from locust import events
 from locust.argument_parser import LocustArgumentParser
 from locust.exception import StopUser
@@ -34,6 +35,8 @@ class DatasetUser(StreamingUser):
         if not _prompts:
             _idle.add(id(self))  # Locust's own count of users falls too late
             if len(_idle) >= self.environment.runner.target_user_count:
-                self.environment.runner.quit()
-            raise StopUser
+                gevent.spawn(self.environment.runner.quit)  # which waits for what is open, this one included
+            if due is None:
+                raise StopUser
+            return
         self.chat([{"role": "user", "content": _prompts.popleft()}], due)

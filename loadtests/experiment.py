@@ -1,5 +1,6 @@
 """An experiment: which endpoints are asked what, how many requests at a time, how often."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -38,20 +39,48 @@ class Contender(BaseModel):
         return (self.deploy or {}).get("num_speculative_tokens")
 
 
+def cell_name(label: str, category: str, load: float, repetition: int) -> str:
+    """The name of one cell's files."""
+    return "-".join(filter(None, (label, category.replace("/", "-"), f"{load:g}", str(repetition))))
+
+
+class Slo(BaseModel):
+    """A service-level objective: what a request must meet to count as good."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    ttft_s: float = Field(gt=0, description="Seconds to the first token.")
+    tpot_s: float = Field(gt=0, description="Seconds per output token after it.")
+
+
 class Experiment(BaseModel):
-    """A matrix: contenders x concurrency x repetitions, over one data set."""
+    """A matrix: contenders x load x repetitions, over one data set."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str = Field(description="Name, and the results' folder.")
     contenders: list[Contender] = Field(min_length=1, description="What is measured.")
-    dataset: Dataset | Path = Field(default="code", description="A known data set, or a JSONL file with `prompt` in each row.")
-    concurrency: list[int] = Field(min_length=1, description="Requests at a time.")
+    dataset: Dataset | Path = Field(default="code", description="A known data set, or a file (JSONL, Parquet) with `prompt` or `turns` in each row.")
+    categories: list[str] = Field(default=[], description="Measured apart: values of the rows' `category`, as SPEED-Bench has eleven.")
+    concurrency: list[int] = Field(default=[], description="Requests at a time: the next is sent when one is answered (closed loop).")
+    rates: list[float] = Field(default=[], description="Instead: requests a second, Poisson, whether or not they are answered (open loop).")
+    slo: Slo | None = Field(default=None, description="What a request must meet to count as good.")
     requests: int = Field(default=16, ge=1, description="Requests a cell, or four for each of those at a time if that is more.")
     max_tokens: int = Field(default=128, ge=1, description="Tokens of an answer at most.")
     repetitions: int = Field(default=3, ge=1, description="How often each cell is measured; the contenders take turns.")
     together: int = Field(default=3, ge=1, description="Contenders deployed at the same time.")
     seed: int = Field(default=0, description="Which prompts are drawn.")
+
+    @property
+    def loads(self) -> Sequence[float]:
+        """Concurrencies, or rates."""
+        return self.rates or self.concurrency
+
+    @model_validator(mode="after")
+    def _one_load(self) -> "Experiment":
+        if bool(self.concurrency) == bool(self.rates):
+            raise ValueError("give either concurrency (closed loop) or rates (open loop)")
+        return self
 
     @model_validator(mode="after")
     def _labels_differ(self) -> "Experiment":
@@ -66,14 +95,18 @@ class Experiment(BaseModel):
 
 
 class CellResult(BaseModel):
-    """One contender under one concurrency, once; times in seconds."""
+    """One contender under one load, once; times in seconds."""
 
     model_config = ConfigDict(frozen=True)
 
     label: str = Field(description="The contender.")
     method: str = Field(description="What it is compared as.")
     k: int | None = Field(description="Draft tokens a step.")
-    concurrency: int = Field(description="Requests at a time.")
+    category: str = Field(default="", description="Of the prompts, where these are measured apart.")
+    concurrency: int = Field(description="Requests at a time; 0: an open loop.")
+    rate: float | None = Field(default=None, description="Requests a second, in an open loop.")
+    slo: Slo | None = Field(default=None, description="What a request had to meet to count as good.")
+    goodput: float | None = Field(default=None, description="Good requests a second.")
     repetition: int = Field(description="Which time.")
     requests: int = Field(description="Requests sent.")
     answered: int = Field(description="Answered to their end.")
@@ -88,6 +121,16 @@ class CellResult(BaseModel):
     machine: str = Field(description="What it ran on.")
     commit: str = Field(description="Commit of this repository.")
     seed: int = Field(description="Which prompts were drawn.")
+
+    @property
+    def name(self) -> str:
+        """Of its files."""
+        return cell_name(self.label, self.category, self.load, self.repetition)
+
+    @property
+    def load(self) -> float:
+        """Requests at a time, or a second."""
+        return self.concurrency if self.rate is None else self.rate
 
 
 def read_experiment(path: Path) -> Experiment:

@@ -26,7 +26,7 @@ def page(name: str, results: Sequence[CellResult], records: Mapping[str, Sequenc
     import matplotlib
 
     matplotlib.use("Agg")
-    plots = {"Output tokens a second by concurrency": _otps(results), "Latency, share of requests answered within": _latency(records),
+    plots = {"Output tokens a second by load": _otps(results), "Latency, share of requests answered within": _latency(records),
              "Acceptance by draft position": _acceptance(results), "Speedup over no speculation": _heat_map(results)}  # fmt: skip
     machines = " · ".join(sorted({f"{one.machine}, commit {one.commit}" for one in results}))
     body = "".join(f"<h2>{title}</h2><img alt='{title}' src='data:image/png;base64,{data}'>" for title, data in plots.items() if data)
@@ -60,7 +60,7 @@ def _otps(results: Sequence[CellResult]) -> str:
     figure, axes = _figure()
     cells = by_cell(results)
     for method, k in sorted({(method, k) for method, k, _ in cells}, key=str):
-        points = sorted((concurrency, mean_of([one.otps for one in these])) for (m, n, concurrency), these in cells.items() if (m, n) == (method, k))
+        points = sorted((load, mean_of([one.otps for one in these])) for (m, n, load), these in cells.items() if (m, n) == (method, k))
         errors = [one.high - one.value for _, one in points]
         axes.errorbar([x for x, _ in points], [one.value for _, one in points], yerr=errors, marker="o", label=f"{method} {k or ''}")
     axes.set_xscale("log", base=2)
@@ -96,7 +96,7 @@ def _acceptance(results: Sequence[CellResult]) -> str:
 
 def _heat_map(results: Sequence[CellResult]) -> str:
     cells = by_cell(results)
-    plain = {concurrency: mean_of([one.otps for one in these]).value for (method, _, concurrency), these in cells.items() if method == "none"}
+    plain = {load: mean_of([one.otps for one in these]).value for (method, _, load), these in cells.items() if method == "none"}
     rows = sorted({(method, k) for method, k, _ in cells if method != "none"}, key=str)
     columns = sorted(plain)
     if not rows or not columns or any((*row, column) not in cells for row in rows for column in columns):

@@ -65,43 +65,61 @@ def mean_of(values: Sequence[float]) -> Mean:
     return Mean(value, value - half, value + half)
 
 
-Cells = dict[tuple[str, int | None, int], list[CellResult]]
+Cells = dict[tuple[str, int | None, float], list[CellResult]]
 
 
 def by_cell(results: Sequence[CellResult]) -> Cells:
-    """Repetitions together, by method, K and concurrency."""
+    """Repetitions together, by method, K and load."""
     cells: Cells = {}
     for one in results:
-        cells.setdefault((one.method, one.k, one.concurrency), []).append(one)
+        cells.setdefault((one.method, one.k, one.load), []).append(one)
     return cells
 
 
 def markdown(results: Sequence[CellResult]) -> str:
-    """Output tokens a second by concurrency, method and K, with the ratios P-EAGLE is known by; then latencies and acceptance."""
-    cells = by_cell(results)
+    """Output tokens a second by load, method and K, with the ratios P-EAGLE is known by; then latencies, acceptance and goodput."""
+    cells, load_name = by_cell(results), "concurrency" if results[0].rate is None else "requests/s"
     methods = sorted({(method, k) for method, k, _ in cells}, key=str)
     lines = [
-        "| concurrency | " + " | ".join(_name(*one) for one in methods) + " | P-EAGLE / EAGLE-3 | P-EAGLE / none |",
+        f"| {load_name} | " + " | ".join(_name(*one) for one in methods) + " | P-EAGLE / EAGLE-3 | P-EAGLE / none |",
         "|---" * (len(methods) + 3) + "|",
     ]
-    for concurrency in sorted({one.concurrency for one in results}):
-        otps = {one: mean_of([cell.otps for cell in cells[*one, concurrency]]) for one in methods if (*one, concurrency) in cells}
+    for load in sorted({one.load for one in results}):
+        otps = {one: mean_of([cell.otps for cell in cells[*one, load]]) for one in methods if (*one, load) in cells}
         row = [str(otps.get(one, "-")) for one in methods]
-        lines.append(f"| {concurrency} | " + " | ".join([*row, _ratio(otps, "eagle3"), _ratio(otps, "none")]) + " |")
+        lines.append(f"| {load:g} | " + " | ".join([*row, _ratio(otps, "eagle3"), _ratio(otps, "none")]) + " |")
     lines += [
         "",
-        "| contender | concurrency | TTFT p50 / p95 (ms) | TPOT p50 (ms) | latency p50 / p95 (s) | acceptance length | answered |",
-        "|---" * 7 + "|",
+        f"| contender | {load_name} | TTFT p50 / p95 (ms) | TPOT p50 (ms) | latency p50 / p95 (s) | acceptance length | good requests/s | answered |",
+        "|---" * 8 + "|",
     ]
-    for (method, k, concurrency), repeated in sorted(cells.items(), key=str):
+    for (method, k, load), repeated in sorted(cells.items(), key=str):
         lengths = [one.acceptance_length for one in repeated if one.acceptance_length is not None]
         ttft, late = (1000 * mean(getattr(one, name) for one in repeated) for name in ("ttft_p50", "ttft_p95"))
         tpot = 1000 * mean(one.tpot_p50 for one in repeated)
         middle, slow = (mean(getattr(one, name) for one in repeated) for name in ("latency_p50", "latency_p95"))
         told = [f"{ttft:.0f} / {late:.0f}", f"{tpot:.1f}", f"{middle:.2f} / {slow:.2f}", f"{mean(lengths):.2f}" if lengths else "-"]
-        told.append(f"{sum(one.answered for one in repeated)} of {sum(one.requests for one in repeated)}")
-        lines.append(f"| {_name(method, k)} | {concurrency} | " + " | ".join(told) + " |")
+        good = [one.goodput for one in repeated if one.goodput is not None]
+        told += [f"{mean(good):.2f}" if good else "-", f"{sum(one.answered for one in repeated)} of {sum(one.requests for one in repeated)}"]
+        lines.append(f"| {_name(method, k)} | {load:g} | " + " | ".join(told) + " |")
+    lines += _by_category(results)
     return "\n".join(lines) + "\n"
+
+
+def _by_category(results: Sequence[CellResult]) -> list[str]:
+    """Acceptance length of each contender by category of prompts, where they were measured apart."""
+    categories = sorted({one.category for one in results if one.category and one.acceptance_length is not None})
+    if not categories:
+        return []
+    lines = ["", "| acceptance length | " + " | ".join(categories) + " |", "|---" * (len(categories) + 1) + "|"]
+    for method, k in sorted({(one.method, one.k) for one in results if one.acceptance_length is not None}, key=str):
+        cells = []
+        for category in categories:
+            lengths = [one.acceptance_length for one in results if (one.method, one.k, one.category) == (method, k, category)]
+            known = [length for length in lengths if length is not None]
+            cells.append(f"{mean(known):.2f}" if known else "-")
+        lines.append(f"| {_name(method, k)} | " + " | ".join(cells) + " |")
+    return lines
 
 
 def _name(method: str, k: int | None) -> str:
@@ -118,9 +136,28 @@ def _ratio(otps: Mapping[tuple[str, int | None], Mean], against: str) -> str:
 def comparison(before: Sequence[CellResult], after: Sequence[CellResult]) -> str:
     """Two runs of an experiment, cell by cell: a difference where the 95 % intervals do not overlap, else noise."""
     earlier, later = by_cell(before), by_cell(after)
-    lines = ["| contender | concurrency | before (OTPS) | after (OTPS) | ratio | |", "|---" * 6 + "|"]
-    for method, k, concurrency in sorted(set(earlier) & set(later), key=str):
-        old, new = (mean_of([one.otps for one in cells[method, k, concurrency]]) for cells in (earlier, later))
+    lines = ["| contender | load | before (OTPS) | after (OTPS) | ratio | |", "|---" * 6 + "|"]
+    for method, k, load in sorted(set(earlier) & set(later), key=str):
+        old, new = (mean_of([one.otps for one in cells[method, k, load]]) for cells in (earlier, later))
         verdict = "difference" if old.differs(new) else "noise"
-        lines.append(f"| {_name(method, k)} | {concurrency} | {old} | {new} | {new.value / old.value:.2f} | {verdict} |")
+        lines.append(f"| {_name(method, k)} | {load:g} | {old} | {new} | {new.value / old.value:.2f} | {verdict} |")
+    return "\n".join(lines) + "\n"
+
+
+def capacity(results: Sequence[CellResult]) -> str:
+    """Of an open loop with an SLO: the highest rate at which each contender's p95 TTFT kept it, all below it too."""
+    lines = ["| contender | requests/s | output tokens/s | p95 TTFT (ms) | breaks at (requests/s) |", "|---" * 5 + "|"]
+    cells = by_cell(results)
+    for method, k in sorted({(method, k) for method, k, _ in cells}, key=str):
+        kept, broken = None, None
+        for load in sorted(load for one, other, load in cells if (one, other) == (method, k)):
+            repeated = cells[method, k, load]
+            slo = repeated[0].slo
+            if slo is None or mean(one.ttft_p95 for one in repeated) > slo.ttft_s:
+                broken = load
+                break
+            kept = load
+        at = cells[method, k, kept] if kept is not None else None
+        told = [f"{kept:g}", str(mean_of([one.otps for one in at])), f"{1000 * mean(one.ttft_p95 for one in at):.0f}"] if at else ["-"] * 3
+        lines.append(f"| {_name(method, k)} | " + " | ".join([*told, "-" if broken is None else f"{broken:g}"]) + " |")
     return "\n".join(lines) + "\n"

@@ -22,7 +22,7 @@ RUN uv venv --python 3.11 /opt/venv \\
   && useradd --create-home --uid 1000 ray \\
   && mkdir -p /var/lib/peagle && chown ray /var/lib/peagle
 ENV PATH=/opt/venv/bin:$PATH PEAGLE_HOME=/var/lib/peagle
-USER ray
+USER 1000
 EXPOSE 8000 8080 8265
 """
 
@@ -38,7 +38,7 @@ RUN make .venv/ready PYTHON=python3.11 \\
   && useradd --create-home --uid 1000 ray \\
   && mkdir -p /var/lib/peagle && chown ray /var/lib/peagle
 ENV PATH=/opt/peagle-serve/.venv/bin:$PATH PEAGLE_HOME=/var/lib/peagle RAY_worker_niceness=0
-USER ray
+USER 1000
 EXPOSE 8000 8080 8265
 CMD ["sh", "-c", "ray start --head --num-cpus=8 --metrics-export-port=8080 && serve run cluster/serve/smollm2-135m-instruct.yaml"]
 """

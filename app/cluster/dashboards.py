@@ -1,8 +1,9 @@
 """Grafana's dashboards, defined once: ``cluster/grafana/`` and ``peagle dashboards push`` are made from this."""
 
+from grafana_foundation_sdk.builders import common, prometheus, timeseries
 from grafana_foundation_sdk.builders import dashboard as board
-from grafana_foundation_sdk.builders import prometheus, timeseries
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.models.common import LegendDisplayMode, LegendPlacement, SortOrder, TooltipDisplayMode
 from grafana_foundation_sdk.models.dashboard import DataSourceRef, VariableOption, VariableRefresh, VariableSort
 
 from app.cluster.panels import DASHBOARDS
@@ -40,7 +41,16 @@ def build(title: str) -> board.Dashboard:
     )
     for panel in DASHBOARDS[title]:
         chart = (
-            timeseries.Panel().title(panel.title).description(panel.description).unit(panel.unit).datasource(SOURCE).span(WIDTH).height(HEIGHT).min(0)
+            timeseries.Panel()
+            .title(panel.title)
+            .description(panel.description)
+            .unit(panel.unit)
+            .datasource(SOURCE)
+            .span(WIDTH)
+            .height(HEIGHT)
+            .min(0)
+            .legend(common.VizLegendOptions().display_mode(LegendDisplayMode.LIST).placement(LegendPlacement.BOTTOM).show_legend(True))
+            .tooltip(common.VizTooltipOptions().mode(TooltipDisplayMode.MULTI).sort(SortOrder.DESCENDING))
         )
         for letter, query in zip("ABCD", panel.queries, strict=False):
             chart = chart.with_target(prometheus.Dataquery().expr(query.expression).legend_format(query.legend).ref_id(letter))

@@ -69,6 +69,12 @@ def first(server, title):
     return processes(server.process, title)[0]
 
 
+def test_the_figures_are_those_of_all_replicas(server):
+    figures = server.client.call("GET", "/v1/endpoints/e/stats")
+    assert (figures["replicas"], figures["queued"], figures["running"]) == (2, 0, 0)
+    assert figures["answer_tokens"] >= 2 * 16  # each replica's first request, before it is in service
+
+
 def test_a_request_is_one_trace_from_the_client_to_the_engine(server):
     trace, client = "0123456789abcdef" * 2, "fedcba9876543210"
     body = {"model": "e", "messages": [{"role": "user", "content": "Hello!"}], "max_tokens": 8}

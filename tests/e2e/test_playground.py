@@ -205,7 +205,7 @@ def test_the_presets_are_sagemakers_and_the_snippets_name_this_server(page):
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_everybody_can_use_it(page, theme, tmp_path_factory):
-    page.open("chat").say("Count from one to ten.", P_EAGLE, tokens=24)
+    page.open("chat").say("Write a Python function that adds up the even numbers of a list.", P_EAGLE, tokens=90)
     page.answered()
     page.browser.execute_script("document.documentElement.style.colorScheme = arguments[0]", theme)
     screenshots = tmp_path_factory.getbasetemp() / "screenshots"

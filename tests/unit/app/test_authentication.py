@@ -49,6 +49,12 @@ def signed(key, secret, method="POST", url="/", body=b"{}", service="sagemaker")
     return dict(request.headers.items())
 
 
+def test_the_playgrounds_page_needs_no_key_but_what_it_calls_does(path):
+    create_key(path, "alice", "api", Limits())
+    assert [ask(url=url).status_code for url in ("/", "/playground/main.js", "/v1/endpoints", "/playground")] == [200, 200, 401, 401]
+    assert ask("POST", "/").status_code == 403
+
+
 def test_without_keys_this_machine_alone_may_call(path, monkeypatch):
     assert ask(client="127.0.0.1").status_code == 200
     assert ask(client="::1").status_code == 200
