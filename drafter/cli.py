@@ -81,6 +81,7 @@ def train(
     embedding: Annotated[Literal["frozen", "trained"], typer.Option(help="frozen: the target's; trained: the head's own.")] = "frozen",
     start: Annotated[Literal["target", "random"], typer.Option(help="First weights: the target's last layers, or random.")] = "target",
     start_from: Annotated[Path | None, typer.Option(help="An exported head of the same shape to train on from.")] = None,
+    retention: Annotated[float, typer.Option(help="COD's r: the share of positions each depth keeps of the one before; less is faster.")] = 0.8,
     loss_on: Annotated[Literal["answers", "all"], typer.Option(help="Tokens whose prediction is trained.")] = "answers",
     optimizer: Annotated[Literal["adamw", "muon"], typer.Option(help="muon: Muon for the matrices, AdamW for the rest.")] = "muon",
     steps: Annotated[int, typer.Option(help="Optimizer steps.")] = 500,
@@ -104,7 +105,7 @@ def train(
         head = HeadConfig(method=method, layers=layers, depth=depth, draft_vocab_size=draft_vocab, embedding=embedding, start=start,
                           layer_ids=tuple(capture or ()))  # fmt: skip
         config = TrainingConfig(
-            head=head, start_from=start_from, loss_on=loss_on, optimizer=optimizer, steps=steps, batch=batch,
+            head=head, start_from=start_from, retention=retention, loss_on=loss_on, optimizer=optimizer, steps=steps, batch=batch,
             learning_rate=learning_rate, matrix_rate=matrix_rate, partition=partition, precision=precision, seed=seed,
         )  # fmt: skip
         work = (config, data, _target(target), run, peagle_home() / "features")

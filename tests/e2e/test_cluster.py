@@ -1,5 +1,6 @@
 """The rendered Serve config on a Ray of two nodes, deployed as an operator would; one node is lost under load."""
 
+import json
 import os
 import secrets
 import subprocess
@@ -7,6 +8,7 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import httpx
 import psutil
 import pytest
 import yaml
@@ -20,6 +22,7 @@ from tests.stack import eventually, locust
 pytestmark = [pytest.mark.alone, pytest.mark.slow]
 
 CONFIG = Path(__file__).parents[2] / "cluster" / "serve" / f"{CPU_DEFAULT}.yaml"
+LOGS = Path("/tmp/ray/session_latest/logs/serve")
 URL = "http://127.0.0.1:8000"  # where the config listens
 
 
@@ -69,6 +72,19 @@ def test_serve_deploy_of_the_rendered_config_serves(cluster):
     body = {"model": CPU_DEFAULT, "prompt": "The capital of France is", "max_tokens": 4, "temperature": 0}
     assert "Paris" in cluster.client.call("POST", "/v1/completions", body)["choices"][0]["text"]
     assert cluster.client.call("GET", f"/v1/endpoints/{CPU_DEFAULT}/stats")["acceptance"]["drafts"] > 0
+
+
+def test_a_requests_id_is_in_the_json_logs_of_all_it_went_through(cluster):
+    body = {"model": CPU_DEFAULT, "prompt": "Hello", "max_tokens": 4}
+    httpx.post(f"{URL}/v1/completions", json=body, headers={"X-Request-Id": "find-me"}, timeout=60).raise_for_status()
+
+    def components():
+        lines = [line for path in LOGS.glob("*.log") for line in path.read_text().splitlines() if "find-me" in line]
+        found = [json.loads(line) for line in lines]
+        return {one.get("deployment", one["component_name"]) for one in found if one["request_id"] == "find-me"}
+
+    wanted = {"proxy", "peagle_Gateway", f"endpoint-{CPU_DEFAULT}.0_SpeculativeWorker"}
+    eventually(lambda: components() >= wanted, timeout_s=20)
 
 
 def test_replicas_on_two_nodes_and_the_loss_of_one(cluster, tmp_path):
