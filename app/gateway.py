@@ -23,6 +23,7 @@ from app.locations import within_roots
 from app.sagemaker import runtime
 from app.sagemaker.api import JSON11, ApiError, json11_error
 from deployments.answer import AnswerStart
+from deployments.builder import LOGGING
 from deployments.figures import together
 from deployments.resume import Task
 
@@ -61,7 +62,7 @@ def _model(endpoint: Endpoint) -> dict[str, Any]:
     return {"id": endpoint.name, "object": "model", "created": int(endpoint.created.timestamp()), "owned_by": "peagle-serve"}
 
 
-@serve.deployment(name="Gateway", num_replicas=2, max_ongoing_requests=4096, ray_actor_options={"num_cpus": 0})
+@serve.deployment(name="Gateway", num_replicas=2, max_ongoing_requests=4096, ray_actor_options={"num_cpus": 0}, logging_config=LOGGING)
 @serve.ingress(api)
 class Gateway:
     """Stateless; every replica asks the manager which endpoints there are."""

@@ -18,7 +18,7 @@ from app.preflight import head_problem, preflight
 from app.registry import Registry
 from app.sagemaker import control_plane
 from deployments import arguments
-from deployments.builder import build_application
+from deployments.builder import LOGGING, build_application
 from deployments.spec import EndpointSpec, application_name, application_version
 
 logger = logging.getLogger("ray.serve")
@@ -31,6 +31,7 @@ REFUSED_KEPT = 100
     name="EndpointManager",
     num_replicas=1,
     max_ongoing_requests=1000,
+    logging_config=LOGGING,
     # On the head: the registry is a file, and it must be the same one after a restart.
     ray_actor_options={"num_cpus": 0, "resources": {"node:__internal_head__": 0.001}},
     health_check_timeout_s=120,  # importing vLLM for the first deployment holds the interpreter for a while

@@ -10,6 +10,7 @@ from drafter.engine import CPU_ARGUMENTS
 
 ROUTER = "deployments.router:SoonestFinish"
 STATS_PERIOD_S = 1.0  # how often replicas tell routers and the autoscaler
+LOGGING = {"encoding": "JSON"}  # a line an event, with the request's id; a Serve config's own does not reach applications deployed later
 HEALTH_CHECK_TIMEOUT_S = 60.0  # a loaded engine may take long to answer; at Ray's 10 s loaded replicas are killed (ray#54070)
 
 
@@ -38,6 +39,7 @@ def deployment_options(spec: EndpointSpec, router: str = ROUTER) -> dict[str, An
         },
         "health_check_timeout_s": HEALTH_CHECK_TIMEOUT_S,
         "graceful_shutdown_timeout_s": spec.limits.drain_s,
+        "logging_config": LOGGING,
         "max_constructor_retry_count": 2,  # engines that start at once may race for a port; what cannot load at all, preflight refuses
         "ray_actor_options": {"num_cpus": 0},
     }
