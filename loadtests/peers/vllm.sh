@@ -1,5 +1,6 @@
 #!/bin/sh
-# Bare `vllm serve` of the CPU default on the port in $1, with the settings our endpoints have (deployments/builder.py, drafter/engine.py).
+# Bare vLLM, the CPU default on the port in $1, with the settings our endpoints have (deployments/builder.py, drafter/engine.py). It is the
+# server of `vllm serve`, whose command wants a package called vllm, which the CPU build is not.
 set -e
 bin=$(dirname "$0")/../../.venv/bin
 eval "$("$bin/python" - <<'PYTHON'
@@ -18,4 +19,4 @@ print("\n".join(f"export {name}={shlex.quote(value)}" for name, value in environ
 PYTHON
 )"
 # shellcheck disable=SC2086  # the arguments are several words
-exec "$bin/vllm" serve "$model" --served-model-name target --port "$1" $arguments
+exec "$bin/python" -m vllm.entrypoints.openai.api_server --model "$model" --served-model-name target --host 127.0.0.1 --port "$1" $arguments
