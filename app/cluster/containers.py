@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from app.cluster.dashboards import SOURCE
+from app.cluster import dashboards
 
 DASHBOARDS = "/var/lib/grafana/dashboards"
 PROMETHEUS, GRAFANA = "prom/prometheus:v3.7.3", "grafana/grafana:12.3.0"
@@ -90,11 +90,16 @@ def prometheus() -> dict[str, Any]:
 
 def data_source() -> dict[str, Any]:
     """Grafana's provisioning: where the figures come from."""
-    source = {"name": SOURCE.uid, "uid": SOURCE.uid, "type": "prometheus", "access": "proxy", "url": "http://127.0.0.1:9090", "isDefault": True}
-    return {"apiVersion": 1, "datasources": [source]}
+    return {"apiVersion": 1, "datasources": [{**dashboards.data_source("http://127.0.0.1:9090"), "isDefault": True}]}
 
 
 def dashboard_folder() -> dict[str, Any]:
     """Grafana's provisioning: where the dashboards lie."""
-    provider = {"name": "peagle-serve", "folder": "peagle-serve", "folderUid": "peagle-serve", "type": "file", "options": {"path": DASHBOARDS}}
+    provider = {
+        "name": dashboards.FOLDER,
+        "folder": dashboards.FOLDER,
+        "folderUid": dashboards.FOLDER,
+        "type": "file",
+        "options": {"path": DASHBOARDS},
+    }
     return {"apiVersion": 1, "providers": [provider]}

@@ -10,10 +10,9 @@ import requests
 from grafana_api.grafana_api import GrafanaClientError, GrafanaException
 from grafana_api.grafana_face import GrafanaFace
 
-from app.cluster.dashboards import SOURCE, as_json, uid
+from app.cluster.dashboards import FOLDER, SOURCE, as_json, data_source, uid
 from app.cluster.panels import DASHBOARDS
 
-FOLDER = {"uid": "peagle-serve", "title": "peagle-serve"}
 OLDEST = 10  # major version of Grafana whose dashboards the SDK writes
 
 
@@ -37,10 +36,10 @@ def push(url: str, token: str, prometheus: str) -> list[tuple[str, str]]:
     """
     grafana = _connect(url, token)
     with _explained(url):
-        done = [("data source peagle-prometheus", _source(grafana, prometheus)), (f"folder {FOLDER['title']}", _folder(grafana))]
+        done = [("data source peagle-prometheus", _source(grafana, prometheus)), (f"folder {FOLDER}", _folder(grafana))]
         for title in DASHBOARDS:
             known = _found(grafana.dashboard.get_dashboard, uid(title))
-            board = {"dashboard": json.loads(as_json(title)), "folderUid": FOLDER["uid"], "overwrite": True}
+            board = {"dashboard": json.loads(as_json(title)), "folderUid": FOLDER, "overwrite": True}
             grafana.dashboard.update_dashboard(board)
             done.append((f"dashboard {title}", "updated" if known else "created"))
     return done
@@ -88,7 +87,7 @@ def _found(ask: Any, name: str) -> Any:
 
 
 def _source(grafana: Any, prometheus: str) -> str:
-    wanted = {"uid": SOURCE.uid, "name": "peagle-prometheus", "type": "prometheus", "url": prometheus, "access": "proxy"}
+    wanted = data_source(prometheus)
     if any(one["uid"] == SOURCE.uid for one in grafana.datasource.list_datasources()):
         grafana.api.PUT(f"/datasources/uid/{SOURCE.uid}", json=wanted)
         return "updated"
@@ -97,7 +96,7 @@ def _source(grafana: Any, prometheus: str) -> str:
 
 
 def _folder(grafana: Any) -> str:
-    if _found(grafana.folder.get_folder, FOLDER["uid"]):
+    if _found(grafana.folder.get_folder, FOLDER):
         return "there"
-    grafana.folder.create_folder(FOLDER["title"], uid=FOLDER["uid"])
+    grafana.folder.create_folder(FOLDER, uid=FOLDER)
     return "created"

@@ -15,6 +15,13 @@ def ratio(above: str, below: str, join: str = "") -> str:
     return f"({above}) / {join}({below} > 0)"
 
 
+def error_ratio(window: str) -> str:
+    """Share of an endpoint's requests answered with 5xx; 0, not absent, while all go well."""
+    requests = per_second("ray_peagle_requests_total", "endpoint", window=window)
+    failed = per_second('ray_peagle_requests_total{status=~"5.."}', "endpoint", window=window)
+    return ratio(f"{failed} or 0 * {requests}", requests, "on (endpoint) ")
+
+
 DRAFTS = per_second("ray_vllm_spec_decode_num_drafts_total", "model_name")
 PROPOSED = per_second("ray_vllm_spec_decode_num_draft_tokens_total", "model_name")
 ACCEPTED = per_second("ray_vllm_spec_decode_num_accepted_tokens_total", "model_name")
@@ -34,17 +41,7 @@ RECORDED = {
     ),
     "endpoint:queue_depth": "sum by (endpoint) (ray_peagle_autoscaling_queued + ray_peagle_autoscaling_waiting)",
     "endpoint:requests:per_second": per_second("ray_peagle_requests_total", "endpoint"),
-    "endpoint:error_ratio:5m": ratio(
-        'sum by (endpoint) (rate(ray_peagle_requests_total{status=~"5.."}[5m])) or 0 * ' + per_second("ray_peagle_requests_total", "endpoint"),
-        per_second("ray_peagle_requests_total", "endpoint"),
-        "on (endpoint) ",
-    ),
-    "endpoint:error_ratio:1h": ratio(
-        'sum by (endpoint) (rate(ray_peagle_requests_total{status=~"5.."}[1h])) or 0 * '
-        + per_second("ray_peagle_requests_total", "endpoint", window="1h"),
-        per_second("ray_peagle_requests_total", "endpoint", window="1h"),
-        "on (endpoint) ",
-    ),
+    **{f"endpoint:error_ratio:{window}": error_ratio(window) for window in ("5m", "1h")},
 }
 
 
