@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,6 +26,9 @@ logger = logging.getLogger("ray.serve")
 RECONCILE_S = 0.5  # while an endpoint is on its way somewhere
 WATCH_S = 2.0  # while none is: Serve's status costs its controller something
 REFUSED_KEPT = 100
+HAND_OVERS = 4  # times an application is given to Serve, whose controller may be being replaced
+HAND_OVER_S = 60.0
+STUCK_S = 60.0  # without a pass of the reconciling loop
 
 
 @serve.deployment(
@@ -45,6 +49,7 @@ class EndpointManager:
         self._states = EndpointStates()
         self._building = asyncio.Lock()  # two threads importing vLLM for the first time see half of it
         self._declare(declared)
+        self._passed = time.monotonic()
         self._loop = asyncio.get_running_loop().create_task(self._reconcile_forever())
 
     def _declare(self, declared: list[EndpointSpec]) -> None:
@@ -112,9 +117,11 @@ class EndpointManager:
         return control_plane.call(self._registry, target, request)
 
     async def check_health(self) -> None:
-        """Serve's health check: the reconciling loop must be alive."""
+        """Serve's health check: the reconciling loop must be alive, and not wait for a controller that is gone."""
         if self._loop.done():
             self._loop.result()
+        if (silent := time.monotonic() - self._passed) > STUCK_S:
+            raise RuntimeError(f"the endpoints have not been reconciled for {silent:.0f} s")
 
     async def _reconcile_forever(self) -> None:
         while True:
@@ -122,6 +129,7 @@ class EndpointManager:
                 await self._reconcile()
             except Exception:
                 logger.exception("reconciling failed; trying again")
+            self._passed = time.monotonic()
             self._states.tell({one.name: str(one.status) for one in self._registry.all()})
             settled = all(one.status in (Status.IN_SERVICE, Status.FAILED) for one in self._registry.all())
             await asyncio.sleep(WATCH_S if settled else RECONCILE_S)
@@ -175,8 +183,7 @@ class EndpointManager:
                     self._fail(endpoint, version, problem)
                     return
                 application = await asyncio.to_thread(build_application, spec.without_head() if problem else spec, problem)
-            target = RunTarget(target=application, name=application_name(endpoint.name, version), route_prefix=None)
-            await asyncio.to_thread(serve.run_many, [target], wait_for_applications_running=False)
+            await self._hand_over(RunTarget(target=application, name=application_name(endpoint.name, version), route_prefix=None))
             if (now := self._registry.get(endpoint.name)) is not None:
                 if now.successor and now.successor.version == version and now.successor.spec == spec:
                     self._registry.put(now.model_copy(update={"successor": now.successor.model_copy(update={"deployed": True})}))
@@ -187,6 +194,19 @@ class EndpointManager:
             self._fail(endpoint, version, f"{type(error).__name__}: {error}")
         finally:
             del self._deploying[endpoint.name]
+
+    async def _hand_over(self, target: RunTarget) -> None:
+        """Give Serve an application to run; again where its controller was being replaced just then."""
+        for attempt in range(1, HAND_OVERS + 1):
+            try:
+                async with asyncio.timeout(HAND_OVER_S):
+                    await asyncio.to_thread(serve.run_many, [target], wait_for_applications_running=False)
+                return
+            except Exception:
+                if attempt == HAND_OVERS:
+                    raise
+                logger.warning("Serve did not take %s; trying again", target.name, exc_info=True)
+                await asyncio.sleep(attempt)
 
     def _fail(self, endpoint: Endpoint, version: int, reason: str) -> None:
         # A deletion or another update asked for meanwhile must stand.

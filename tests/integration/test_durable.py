@@ -39,6 +39,10 @@ def applications(name):
     return [application for application in serve.status().applications if application.startswith(f"endpoint-{name}.")]
 
 
+def rolled_back(server):
+    return server.client.call("GET", "/v1/endpoints/durable")["failure_reason"]
+
+
 def ask(server, name):
     body = {"model": name, "prompt": "The capital of France is", "max_tokens": 4, "temperature": 0}
     return server.client.call("POST", "/v1/completions", body)["choices"][0]["text"]
@@ -63,7 +67,8 @@ def test_killed_while_creating_updating_and_deleting(server):
     variant = {"VariantName": "v", "ModelName": "shorter", "InitialInstanceCount": 1, "InstanceType": "ml.cpu"}
     sagemaker.create_endpoint_config(EndpointConfigName="shorter", ProductionVariants=[variant])
     sagemaker.update_endpoint(EndpointName="durable", EndpointConfigName="shorter")
-    eventually(lambda: len(applications("durable")) == 2)
+    eventually(lambda: len(applications("durable")) == 2 or rolled_back(server))
+    assert not rolled_back(server)
     kill("ServeReplica:peagle:EndpointManager")
     kill("ServeController")
     eventually(lambda: status(server, "durable") == "InService")
