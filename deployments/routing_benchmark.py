@@ -33,6 +33,15 @@ class RoutingResult(BaseModel):
     latency_p95: float = Field(description="Time to the last token, 95th percentile.")
     latency_p99: float = Field(description="Time to the last token, 99th percentile.")
 
+    @classmethod
+    def of(cls, router: str, load: float, seed: int, ttft: Sequence[float], latency: Sequence[float]) -> "RoutingResult":
+        """The result of requests with these times, in seconds."""
+        first, last = (quantiles(times, n=100, method="inclusive") for times in (ttft, latency))
+        return cls(
+            router=router, load=load, seed=seed, ttft_mean=mean(ttft), ttft_p95=first[94], ttft_p99=first[98], latency_mean=mean(latency),
+            latency_p95=last[94], latency_p99=last[98],
+        )  # fmt: skip
+
 
 def power_of_two(draw: random.Random) -> Choose:
     """Serve's default: the one with fewer requests of two drawn by lot."""
@@ -134,11 +143,5 @@ def compare(pace: Pace, loads: Sequence[float], replicas: int, slots: int, count
         done = simulate(router, list(conversations(load * most, count, seed)), pace, replicas, slots, seed)
         steady = sorted(done, key=lambda one: one.at)[count // 10 :]  # the first come to empty replicas
         ttft, latency = [one.started - one.at for one in steady], [one.finished - one.at for one in steady]
-        t, e = quantiles(ttft, n=100), quantiles(latency, n=100)
-        results.append(
-            RoutingResult(
-                router=router, load=load, seed=seed, ttft_mean=mean(ttft), ttft_p95=t[94], ttft_p99=t[98], latency_mean=mean(latency),
-                latency_p95=e[94], latency_p99=e[98],
-            )
-        )  # fmt: skip
+        results.append(RoutingResult.of(router, load, seed, ttft, latency))
     return results

@@ -4,7 +4,6 @@ import asyncio
 import random
 import time
 from collections.abc import Callable, Sequence
-from statistics import mean, quantiles
 from typing import Any
 
 from deployments.answer import AnswerStart
@@ -61,16 +60,9 @@ def measure(spec: EndpointSpec, rate: float, count: int, seeds: int, told: Calla
         for seed in range(seeds):
             told(f"{name}: seed {seed}, {count} requests, {rate:g} a second")
             times = asyncio.run(_ask(handle, spec.name, list(conversations(rate, count, seed))))
-            results.append(_result(name, rate, seed, times))
+            results.append(RoutingResult.of(name, rate, seed, [first for first, _ in times], [last for _, last in times]))
         serve.delete("routing")
     return results
-
-
-def _result(router: str, rate: float, seed: int, times: Sequence[tuple[float, float]]) -> RoutingResult:
-    ttft, latency = [first for first, _ in times], [last for _, last in times]
-    t, e = quantiles(ttft, n=100, method="inclusive"), quantiles(latency, n=100, method="inclusive")
-    return RoutingResult(router=router, load=rate, seed=seed, ttft_mean=mean(ttft), ttft_p95=t[94], ttft_p99=t[98], latency_mean=mean(latency),
-                         latency_p95=e[94], latency_p99=e[98])  # fmt: skip
 
 
 async def _ask(handle: Any, model: str, requests: Sequence[SimulatedRequest]) -> list[tuple[float, float]]:

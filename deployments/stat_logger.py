@@ -31,30 +31,23 @@ class FiguresLogger(StatLoggerBase):
             tokens, prompt = iteration_stats.num_generation_tokens, iteration_stats.prompt_token_stats.computed
             FiguresLogger.steps.add(now - FiguresLogger.stepped, before.running, prompt, tokens)
         FiguresLogger.stepped = now
+        changed: dict[str, Any] = {}
         if iteration_stats is not None:
-            before = before.model_copy(
-                update={
-                    "prompt_tokens": before.prompt_tokens + iteration_stats.num_prompt_tokens,
-                    "answer_tokens": before.answer_tokens + iteration_stats.num_generation_tokens,
-                }
-            )
-            FiguresLogger.latest = before
-        if scheduler_stats is None:
-            return
-        acceptance = before.acceptance
-        if (step := scheduler_stats.spec_decoding_stats) is not None:
-            acceptance += Acceptance(drafts=step.num_drafts, draft_tokens=step.num_draft_tokens, accepted=tuple(step.num_accepted_tokens_per_pos))
-        prefix = scheduler_stats.prefix_cache_stats
-        FiguresLogger.latest = EngineFigures(
-            running=scheduler_stats.num_running_reqs,
-            waiting=scheduler_stats.num_waiting_reqs,
-            kv_cache_usage=scheduler_stats.kv_cache_usage,
-            prompt_tokens=before.prompt_tokens,
-            answer_tokens=before.answer_tokens,
-            prefix_queries=before.prefix_queries + prefix.queries,
-            prefix_hits=before.prefix_hits + prefix.hits,
-            acceptance=acceptance,
-        )
+            changed["prompt_tokens"] = before.prompt_tokens + iteration_stats.num_prompt_tokens
+            changed["answer_tokens"] = before.answer_tokens + iteration_stats.num_generation_tokens
+        if scheduler_stats is not None:
+            prefix = scheduler_stats.prefix_cache_stats
+            changed |= {
+                "running": scheduler_stats.num_running_reqs,
+                "waiting": scheduler_stats.num_waiting_reqs,
+                "kv_cache_usage": scheduler_stats.kv_cache_usage,
+                "prefix_queries": before.prefix_queries + prefix.queries,
+                "prefix_hits": before.prefix_hits + prefix.hits,
+            }
+            if (step := scheduler_stats.spec_decoding_stats) is not None:
+                accepted = tuple(step.num_accepted_tokens_per_pos)
+                changed["acceptance"] = before.acceptance + Acceptance(drafts=step.num_drafts, draft_tokens=step.num_draft_tokens, accepted=accepted)
+        FiguresLogger.latest = before.model_copy(update=changed)
 
     def log_engine_initialized(self) -> None:
         """Nothing to say."""

@@ -19,10 +19,12 @@ from app.client import Client
 from drafter.acceptance import Acceptance
 from loadtests.datasets import read_prompts
 from loadtests.experiment import CellResult, Contender, Experiment, Slo, cell_name, read_results
+from loadtests.held import watched
 from loadtests.record import RequestRecord
 from loadtests.report import read_records
 
 ROOT = Path(__file__).parents[1]
+LOOKS = "processes.jsonl"
 
 
 class Cell(NamedTuple):
@@ -79,6 +81,8 @@ def run(experiment: Experiment, folder: Path, url: str, told: Callable[[str], No
             for contender in group:
                 told(f"warming up {contender.label}")
                 _measured(experiment, folder, missing[0]._replace(contender=contender, repetition=-1), url)
+            if experiment.watch_s is not None:
+                running.enter_context(watched(folder / LOOKS, experiment.watch_s))
             for cell in missing:
                 how = "a second" if experiment.rates else "at a time"
                 which = f"{cell.contender.label}, {cell.category}" if cell.category else cell.contender.label

@@ -9,6 +9,7 @@ from rich.console import Console
 
 from loadtests import bench as harness
 from loadtests.experiment import read_experiment, read_results
+from loadtests.held import held, read_looks
 from loadtests.page import page
 from loadtests.report import capacity, comparison, markdown, read_records
 
@@ -62,6 +63,8 @@ def _write(folder: Path) -> None:
         wanted = (folder / "records" / f"{one.name}.jsonl" for one in results if one.label == label)
         records[label] = [record for path in wanted if path.exists() for record in read_records(path)]
     tables = markdown(results) + (f"\n{capacity(results)}" if results[0].slo else "")
+    if looks := read_looks(folder / harness.LOOKS):
+        tables += f"\n{held(looks)}"
     (folder / "report.md").write_text(tables)
     (folder / "report.html").write_text(page(folder.name, results, records))
     console.print(tables, soft_wrap=True)

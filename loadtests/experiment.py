@@ -70,6 +70,7 @@ class Experiment(BaseModel):
     repetitions: int = Field(default=3, ge=1, description="How often each cell is measured; the contenders take turns.")
     together: int = Field(default=3, ge=1, description="Contenders deployed at the same time.")
     seed: int = Field(default=0, description="Which prompts are drawn.")
+    watch_s: float | None = Field(default=None, gt=0, description="Look at what the stack's processes hold so often, in seconds.")
 
     @property
     def loads(self) -> Sequence[float]:

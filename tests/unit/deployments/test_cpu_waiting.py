@@ -1,5 +1,6 @@
 """How a CPU engine's processes wait for each other, in vLLM's own queue."""
 
+import inspect
 import threading
 import time
 
@@ -53,9 +54,7 @@ def test_a_reader_sleeps_where_vllm_spins(mended):
 
 def test_vllm_still_spins():
     """When this fails, vLLM has changed: look whether the mend is still needed."""
-    if getattr(SpinCondition, "_peagle_mended", False):
-        pytest.skip("another test in this process loaded the plug-in")
-    assert write_and_pause() > PAUSE_S / 2
+    assert inspect.signature(SpinCondition.__init__).parameters["busy_loop_s"].default == 1
 
 
 def test_no_message_is_lost_or_late(mended):

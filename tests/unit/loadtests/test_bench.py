@@ -56,7 +56,7 @@ def test_a_contender_is_ours_or_a_peer_and_has_a_name_of_its_own():
 def test_the_experiments_that_come_along_are_valid():
     from loadtests.bench import ROOT
 
-    assert {read_experiment(path).name for path in (ROOT / "loadtests" / "experiments").glob("*.yaml")} == {"capacity", "methods", "overhead"}
+    assert {read_experiment(path).name for path in (ROOT / "loadtests" / "experiments").glob("*.yaml")} == {"capacity", "methods", "overhead", "soak"}
 
 
 def test_throughput_is_all_tokens_over_the_whole_time():

@@ -1,0 +1,122 @@
+"""What the stack's processes hold while it is under load: memory, open files, placement groups. A soak shows that none of it grows."""
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import psutil
+from pydantic import BaseModel, ConfigDict, Field
+
+# Parts by what their processes' titles hold; a replica's title is that of a call while it answers, so that each process is named once.
+_PARTS = {
+    "ServeReplica:peagle:Gateway": "gateways",
+    "ServeReplica:peagle:EndpointManager": "manager",
+    "ServeReplica:endpoint-": "workers",
+    "VLLM::": "engines",
+    "ServeController": "Serve's controller",
+    "ProxyActor": "Serve's proxies",
+    "raylet": "raylet",
+    "gcs_server": "Ray's GCS",
+}
+
+
+class Look(BaseModel):
+    """The stack at one moment."""
+
+    model_config = ConfigDict(frozen=True)
+
+    at: float = Field(description="When, in seconds since 1970.")
+    memory_mib: dict[str, float] = Field(description="Resident memory, by part.")
+    files: dict[str, int] = Field(description="Open files and sockets, by part.")
+    placement_groups: int = Field(description="Ray's placement groups that hold resources.")
+
+
+class Stack:
+    """Finds the processes of the stack on this machine."""
+
+    def __init__(self) -> None:
+        self._known: dict[psutil.Process, str] = {}
+
+    def look(self) -> Look:
+        """What they hold now."""
+        memory: dict[str, float] = dict.fromkeys(_PARTS.values(), 0.0)
+        files: dict[str, int] = dict.fromkeys(_PARTS.values(), 0)
+        for process in psutil.process_iter():
+            try:
+                if (part := self._part(process)) is not None:
+                    memory[part] += process.memory_info().rss / 2**20
+                    files[part] += process.num_fds()
+            except psutil.Error:  # it has ended meanwhile
+                continue
+        return Look(at=time.time(), memory_mib=memory, files=files, placement_groups=_placement_groups())
+
+    def _part(self, process: psutil.Process) -> str | None:
+        if process not in self._known:
+            title = " ".join(process.cmdline()[:1])
+            found = next((part for mark, part in _PARTS.items() if mark in title), None)
+            if found is None:
+                return None
+            self._known[process] = found
+        return self._known[process]
+
+
+def _placement_groups() -> int:
+    import ray
+    from ray.util import placement_group_table
+
+    if not ray.is_initialized():
+        ray.init(address="auto", log_to_driver=False, logging_level="ERROR")
+    table: dict[str, Any] = placement_group_table()
+    return sum(one["state"] == "CREATED" for one in table.values())
+
+
+@contextmanager
+def watched(path: Path, every_s: float) -> Iterator[None]:
+    """Look at the stack every so often, and once at the end, into a JSONL file."""
+    stack, ended = Stack(), threading.Event()
+
+    def note() -> None:
+        with path.open("a") as file:
+            file.write(stack.look().model_dump_json() + "\n")
+
+    def keep_looking() -> None:
+        while not ended.wait(every_s):
+            note()
+
+    note()
+    looking = threading.Thread(target=keep_looking, daemon=True)
+    looking.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        looking.join()
+        note()
+
+
+def read_looks(path: Path) -> list[Look]:
+    """What was seen."""
+    return [Look.model_validate_json(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def held(looks: Sequence[Look]) -> str:
+    """Memory and open files of each part as a table: means of the first, the middle and the last tenth of the looks."""
+    tenth = max(1, len(looks) // 10)
+    middle = len(looks) // 2
+    spans = {"start": looks[:tenth], "middle": looks[middle : middle + tenth], "end": looks[-tenth:]}
+    hours = (looks[-1].at - looks[middle].at) / 3600
+    lines = [
+        "| part | memory at the start, middle, end (MiB) | growth in the second half (MiB/hour) | open files at the start, middle, end |",
+        "|---" * 4 + "|",
+    ]
+    for part in looks[-1].memory_mib:
+        memory = [mean(look.memory_mib[part] for look in span) for span in spans.values()]
+        files = [mean(look.files[part] for look in span) for span in spans.values()]
+        growth = f"{(memory[2] - memory[1]) / hours:+.0f}" if hours else "-"
+        lines.append(f"| {part} | {', '.join(f'{one:,.0f}' for one in memory)} | {growth} | {', '.join(f'{one:,.0f}' for one in files)} |")
+    groups = [look.placement_groups for look in (looks[0], looks[middle], looks[-1])]
+    return "\n".join([*lines, f"| placement groups | {', '.join(map(str, groups))} | | |"]) + "\n"

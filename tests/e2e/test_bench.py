@@ -1,0 +1,46 @@
+"""``peagle bench run`` and ``report``, on the session's engines as peers: open loop, an objective, the processes watched."""
+
+import json
+import re
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from loadtests.cli import bench
+from tests.conftest import P_EAGLE, PLAIN
+
+
+@pytest.fixture(scope="module")
+def report(server, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bench")
+    prompts = folder / "mine.jsonl"
+    prompts.write_text("".join(json.dumps({"prompt": f"Say the number {number}."}) + "\n" for number in range(8)))
+    experiment = folder / "mine.yaml"
+    contenders = [{"label": name, "method": method, "url": server.url, "model": name} for name, method in ((P_EAGLE, "p_eagle"), (PLAIN, "none"))]
+    experiment.write_text(yaml.safe_dump({
+        "name": "mine", "contenders": contenders, "dataset": str(prompts), "rates": [1.0, 2.0], "requests": 4, "max_tokens": 8,
+        "repetitions": 1, "slo": {"ttft_s": 60, "tpot_s": 10}, "watch_s": 1,
+    }))  # fmt: skip
+    for _ in range(2):  # the second goes on where the first ended, and so measures nothing
+        done = CliRunner().invoke(bench, ["run", str(experiment), "--out", str(folder), "--url", server.url])
+        assert done.exit_code == 0, done.output
+    return folder / "mine"
+
+
+def test_every_cell_is_measured_once_and_answered(report):
+    results = [json.loads(line) for line in (report / "results.jsonl").read_text().splitlines()]
+    assert sorted((one["label"], one["rate"]) for one in results) == [(P_EAGLE, 1), (P_EAGLE, 2), (PLAIN, 1), (PLAIN, 2)]
+    assert all(one["answered"] == one["requests"] == 4 and one["goodput"] > 0 for one in results)
+
+
+def test_the_report_tells_ratios_capacity_and_what_the_processes_held(report):
+    text = (report / "report.md").read_text()
+    assert "| requests/s | P-EAGLE | none | P-EAGLE / EAGLE-3 | P-EAGLE / none |" in text
+    assert "| P-EAGLE | 2 |" in text  # no rate broke the objective
+    gateways = next(line for line in text.splitlines() if line.startswith("| gateways"))
+    engines = next(line for line in text.splitlines() if line.startswith("| engines"))
+    assert ", 0 |" not in gateways
+    assert ", 0 |" not in engines
+    assert re.search(r"\| placement groups \| (\d+), \1, \1 \|", text)
+    assert "<img" in (report / "report.html").read_text()
