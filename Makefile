@@ -12,7 +12,7 @@ demo: $(VENV)/ready
 
 test: lint
 	sh requirements/test-system.sh
-	$(BIN)/pytest -q tests -m "not slow"
+	$(BIN)/pytest -q tests -m "not slow" --durations=15
 
 # Also what kills, freezes, scales and shards engines, one after the other.
 test-all: lint

@@ -1,4 +1,4 @@
-"""What the stack's processes hold while it is under load: memory, open files, placement groups. A soak shows that none of it grows."""
+"""What the stack's processes hold and take under load: memory, open files, placement groups, processor time. A soak shows what grows."""
 
 import threading
 import time
@@ -32,6 +32,7 @@ class Look(BaseModel):
     at: float = Field(description="When, in seconds since 1970.")
     memory_mib: dict[str, float] = Field(description="Resident memory, by part.")
     files: dict[str, int] = Field(description="Open files and sockets, by part.")
+    processor_s: dict[str, float] = Field(description="Processor seconds taken since they started, by part.")
     placement_groups: int = Field(description="Ray's placement groups that hold resources.")
 
 
@@ -44,15 +45,17 @@ class Stack:
     def look(self) -> Look:
         """What they hold now."""
         memory: dict[str, float] = dict.fromkeys(_PARTS.values(), 0.0)
+        processor: dict[str, float] = dict.fromkeys(_PARTS.values(), 0.0)
         files: dict[str, int] = dict.fromkeys(_PARTS.values(), 0)
         for process in psutil.process_iter():
             try:
                 if (part := self._part(process)) is not None:
                     memory[part] += process.memory_info().rss / 2**20
                     files[part] += process.num_fds()
+                    processor[part] += sum(process.cpu_times()[:2])
             except psutil.Error:  # it has ended meanwhile
                 continue
-        return Look(at=time.time(), memory_mib=memory, files=files, placement_groups=_placement_groups())
+        return Look(at=time.time(), memory_mib=memory, files=files, processor_s=processor, placement_groups=_placement_groups())
 
     def _part(self, process: psutil.Process) -> str | None:
         if process not in self._known:
@@ -104,19 +107,19 @@ def read_looks(path: Path) -> list[Look]:
 
 
 def held(looks: Sequence[Look]) -> str:
-    """Memory and open files of each part as a table: means of the first, the middle and the last tenth of the looks."""
+    """What each part held, as a table: memory and open files are means of the first, the middle and the last tenth of the looks."""
     tenth = max(1, len(looks) // 10)
     middle = len(looks) // 2
     spans = {"start": looks[:tenth], "middle": looks[middle : middle + tenth], "end": looks[-tenth:]}
     hours = (looks[-1].at - looks[middle].at) / 3600
-    lines = [
-        "| part | memory at the start, middle, end (MiB) | growth in the second half (MiB/hour) | open files at the start, middle, end |",
-        "|---" * 4 + "|",
-    ]
+    names = ("memory (MiB): start, middle, end", "growth in the second half (MiB/hour)", "open files: start, middle, end", "processor (% of a core)")
+    lines = [f"| part | {' | '.join(names)} |", "|---" * 5 + "|"]
     for part in looks[-1].memory_mib:
         memory = [mean(look.memory_mib[part] for look in span) for span in spans.values()]
         files = [mean(look.files[part] for look in span) for span in spans.values()]
         growth = f"{(memory[2] - memory[1]) / hours:+.0f}" if hours else "-"
-        lines.append(f"| {part} | {', '.join(f'{one:,.0f}' for one in memory)} | {growth} | {', '.join(f'{one:,.0f}' for one in files)} |")
+        share = 100 * (looks[-1].processor_s[part] - looks[0].processor_s[part]) / max(1e-9, looks[-1].at - looks[0].at)
+        told = [", ".join(f"{one:,.0f}" for one in memory), growth, ", ".join(f"{one:,.0f}" for one in files), f"{share:.1f}"]
+        lines.append(f"| {part} | {' | '.join(told)} |")
     groups = [look.placement_groups for look in (looks[0], looks[middle], looks[-1])]
-    return "\n".join([*lines, f"| placement groups | {', '.join(map(str, groups))} | | |"]) + "\n"
+    return "\n".join([*lines, f"| placement groups | {', '.join(map(str, groups))} | | | |"]) + "\n"

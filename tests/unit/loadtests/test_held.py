@@ -4,7 +4,9 @@ from loadtests.held import Look, held
 
 
 def look(minute, memory, files=10, groups=1):
-    return Look(at=60.0 * minute, memory_mib={"gateways": memory}, files={"gateways": files}, placement_groups=groups)
+    return Look(
+        at=60.0 * minute, memory_mib={"gateways": memory}, files={"gateways": files}, processor_s={"gateways": 6.0 * minute}, placement_groups=groups
+    )
 
 
 def test_growth_is_told_by_the_second_half():
@@ -13,6 +15,7 @@ def test_growth_is_told_by_the_second_half():
     assert "| 100, 102, 128 |" in row
     assert "+50 |" in row
     assert "| 12, 42, 68 |" in row
+    assert row.endswith("| 10.0 |")
 
 
 def test_placement_groups_are_told():
