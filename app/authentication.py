@@ -8,9 +8,10 @@ import ipaddress
 import os
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from fastapi.responses import JSONResponse, Response
@@ -104,7 +105,7 @@ class Authentication:
             try:
                 key = verify(keys, scope["method"], _url(scope, headers), headers, body, datetime.now(UTC))
             except ApiError as error:
-                await _denied(error)(scope, receive, send)
+                await _aws_error(403, error)(scope, receive, send)
                 return
         else:
             kind, _, token = headers.get("authorization", "").partition(" ")
@@ -117,12 +118,8 @@ class Authentication:
         if (refused := self._limiter.refuse(key)) is not None:
             message, seconds = refused
             again = {"Retry-After": str(seconds)}
-            response: Response = error_response(429, message, headers=again)
-            if aws:
-                response = JSONResponse(
-                    {"__type": "ThrottlingException", "message": message}, 429, {**again, "x-amzn-errortype": "ThrottlingException"}
-                )
-            await response(scope, receive, send)
+            throttled = _aws_error(429, ApiError("ThrottlingException", message), again) if aws else error_response(429, message, headers=again)
+            await throttled(scope, receive, send)
             return
         scope.setdefault("state", {})["key"] = key.name
         self._limiter.begin(key)
@@ -140,8 +137,9 @@ def _from_this_machine(scope: Scope) -> bool:
         return False
 
 
-def _denied(error: ApiError) -> Response:
-    return JSONResponse({"__type": error.code, "message": error.message}, 403, {"x-amzn-errortype": error.code})
+def _aws_error(status: int, error: ApiError, headers: Mapping[str, str] = MappingProxyType({})) -> Response:
+    """As both of AWS's protocols tell an error: the control plane's in the body, the runtime's in a header."""
+    return JSONResponse({"__type": error.code, "message": error.message}, status, {**headers, "x-amzn-errortype": error.code})
 
 
 def _url(scope: Scope, headers: dict[str, str]) -> str:

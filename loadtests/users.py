@@ -108,19 +108,21 @@ class CompletionUser(StreamingUser):
 class SageMakerUser(StreamingUser):
     """SageMaker Runtime's InvokeEndpoint: the whole answer at once."""
 
+    operation: ClassVar[str] = "invocations"
+    streams: ClassVar[bool] = False
+
     def ask(self, due: float | None = None) -> None:
         """One question."""
         body = {"messages": [{"role": "user", "content": random.choice(PROMPTS)}]}
-        send(self, Request(f"/endpoints/{self.environment.parsed_options.endpoint}/invocations", body, stream=False), due)
+        path = f"/endpoints/{self.environment.parsed_options.endpoint}/{self.operation}"
+        send(self, Request(path, body, stream=self.streams, event_stream=self.streams), due)
 
 
-class SageMakerStreamUser(StreamingUser):
+class SageMakerStreamUser(SageMakerUser):
     """SageMaker Runtime's InvokeEndpointWithResponseStream: AWS's event stream."""
 
-    def ask(self, due: float | None = None) -> None:
-        """One question."""
-        body = {"messages": [{"role": "user", "content": random.choice(PROMPTS)}]}
-        send(self, Request(f"/endpoints/{self.environment.parsed_options.endpoint}/invocations-response-stream", body, event_stream=True), due)
+    operation = "invocations-response-stream"
+    streams = True
 
 
 class ConversationUser(StreamingUser):
