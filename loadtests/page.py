@@ -28,7 +28,8 @@ def page(name: str, results: Sequence[CellResult], records: Mapping[str, Sequenc
     matplotlib.use("Agg")
     plots = {"Output tokens a second by load": _otps(results), "Latency, share of requests answered within": _latency(records),
              "Acceptance by draft position": _acceptance(results), "Speedup over no speculation": _heat_map(results)}  # fmt: skip
-    machines = " · ".join(sorted({f"{one.machine}, commit {one.commit}" for one in results}))
+    versions = {f"{package} {version}" for one in results for package, version in one.versions.items()}
+    machines = " · ".join([*sorted({f"{one.machine}, commit {one.commit}" for one in results}), *sorted(versions)])
     body = "".join(f"<h2>{title}</h2><img alt='{title}' src='data:image/png;base64,{data}'>" for title, data in plots.items() if data)
     return (f"<!doctype html><html lang='en'><meta charset='utf-8'><title>{html.escape(name)}</title><style>{_STYLE}</style>"
             f"<h1>{html.escape(name)}</h1><p>{html.escape(machines)}</p>{_tables(markdown(results))}{body}</html>")  # fmt: skip

@@ -76,6 +76,11 @@ def by_cell(results: Sequence[CellResult]) -> Cells:
     return cells
 
 
+def by_dataset(results: Sequence[CellResult]) -> dict[str, list[CellResult]]:
+    """Apart what was asked apart."""
+    return {name: [one for one in results if one.dataset == name] for name in dict.fromkeys(one.dataset for one in results)}
+
+
 def markdown(results: Sequence[CellResult]) -> str:
     """Output tokens a second by load, method and K, with the ratios P-EAGLE is known by; then latencies, acceptance and goodput."""
     cells, load_name = by_cell(results), "concurrency" if results[0].rate is None else "requests/s"

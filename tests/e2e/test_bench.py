@@ -19,7 +19,7 @@ def report(server, tmp_path_factory):
     experiment = folder / "mine.yaml"
     contenders = [{"label": name, "method": method, "url": server.url, "model": name} for name, method in ((P_EAGLE, "p_eagle"), (PLAIN, "none"))]
     experiment.write_text(yaml.safe_dump({
-        "name": "mine", "contenders": contenders, "dataset": str(prompts), "rates": [1.0, 2.0], "requests": 4, "max_tokens": 8,
+        "name": "mine", "contenders": contenders, "datasets": [str(prompts), "long-code"], "rates": [2.0], "requests": 4, "max_tokens": 8,
         "repetitions": 1, "slo": {"ttft_s": 60, "tpot_s": 10}, "watch_s": 1,
     }))  # fmt: skip
     for _ in range(2):  # the second goes on where the first ended, and so measures nothing
@@ -30,12 +30,15 @@ def report(server, tmp_path_factory):
 
 def test_every_cell_is_measured_once_and_answered(report):
     results = [json.loads(line) for line in (report / "results.jsonl").read_text().splitlines()]
-    assert sorted((one["label"], one["rate"]) for one in results) == [(P_EAGLE, 1), (P_EAGLE, 2), (PLAIN, 1), (PLAIN, 2)]
+    cells = sorted((one["label"], one["dataset"]) for one in results)
+    assert cells == [(P_EAGLE, "long-code"), (P_EAGLE, "mine"), (PLAIN, "long-code"), (PLAIN, "mine")]
     assert all(one["answered"] == one["requests"] == 4 and one["goodput"] > 0 for one in results)
 
 
 def test_the_report_tells_ratios_capacity_and_what_the_processes_held(report):
     text = (report / "report.md").read_text()
+    assert "## mine" in text
+    assert "## long-code" in text
     assert "| requests/s | P-EAGLE | none | P-EAGLE / EAGLE-3 | P-EAGLE / none |" in text
     assert "| P-EAGLE | 2 |" in text  # no rate broke the objective
     gateways = next(line for line in text.splitlines() if line.startswith("| gateways"))
@@ -43,4 +46,4 @@ def test_the_report_tells_ratios_capacity_and_what_the_processes_held(report):
     assert ", 0 |" not in gateways
     assert ", 0 |" not in engines
     assert re.search(r"\| placement groups \| (\d+), \1, \1 \|", text)
-    assert "<img" in (report / "report.html").read_text()
+    assert "<img" in (report / "report-mine.html").read_text()

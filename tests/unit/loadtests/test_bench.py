@@ -13,22 +13,26 @@ from loadtests.datasets import read_prompts
 from loadtests.experiment import CellResult, Contender, Experiment, read_experiment
 from loadtests.page import page
 from loadtests.record import RequestRecord
-from loadtests.report import capacity, comparison, markdown, mean_of
+from loadtests.report import by_dataset, capacity, comparison, markdown, mean_of
 
 OURS = Contender(label="ours", deploy={"model": "m", "speculation": "p_eagle", "num_speculative_tokens": 3})
 
 
 def experiment(**further):
     load = {} if "rates" in further else {"concurrency": [1, 4]}
-    return Experiment(**{"name": "x", "contenders": [OURS], "dataset": "long-code", **load, **further})
+    return Experiment(**{"name": "x", "contenders": [OURS], "datasets": ["long-code"], **load, **further})
 
 
 def result(method="p_eagle", k=3, concurrency=1, repetition=0, otps=10.0, **further):
     return CellResult(
         label=f"{method}-{k}", method=method, k=k, concurrency=concurrency, repetition=repetition, requests=4, answered=4, otps=otps, ttft_p50=0.1,
         ttft_p95=0.2, tpot_p50=0.01, latency_p50=1.0, latency_p95=2.0, acceptance_length=1.5, acceptance_rates=[0.4, 0.1],
-        machine="m", commit="c", seed=0, **further,
+        machine="m", versions={"ray": "2"}, commit="c", seed=0, **{"dataset": "code", **further},
     )  # fmt: skip
+
+
+def cell(load, repetition):
+    return Cell(OURS, "long-code", load, repetition)
 
 
 def records(count=4):
@@ -39,11 +43,12 @@ def records(count=4):
 
 
 def test_every_contender_is_asked_the_same_and_every_repetition_something_else():
-    first = prompts(experiment(), 4, 0)
-    assert first == prompts(experiment(), 4, 0)
-    assert first != prompts(experiment(), 4, 1)
+    other = Contender(label="other", url="http://127.0.0.1:1")
+    first = prompts(experiment(), cell(4, 0))
+    assert first == prompts(experiment(), cell(4, 0)._replace(contender=other))
+    assert first != prompts(experiment(), cell(4, 1))
     assert len(first) == 16
-    assert len(prompts(experiment(requests=2), 8, 0)) == 32  # four for each at a time
+    assert len(prompts(experiment(requests=2), cell(8, 0))) == 32  # four for each at a time
 
 
 def test_a_contender_is_ours_or_a_peer_and_has_a_name_of_its_own():
@@ -56,23 +61,25 @@ def test_a_contender_is_ours_or_a_peer_and_has_a_name_of_its_own():
 def test_the_experiments_that_come_along_are_valid():
     from loadtests.bench import ROOT
 
-    assert {read_experiment(path).name for path in (ROOT / "loadtests" / "experiments").glob("*.yaml")} == {"capacity", "methods", "overhead", "soak"}
+    names = {read_experiment(path).name for path in (ROOT / "loadtests" / "experiments").glob("*.yaml")}
+    assert names == {"capacity", "methods", "methods-gpu", "overhead", "soak"}
 
 
 def test_throughput_is_all_tokens_over_the_whole_time():
-    cell = summary(experiment(), Cell(OURS, 4, 0), records(), Acceptance(drafts=10, draft_tokens=30, accepted=(4, 1, 0)))
-    assert cell.otps == pytest.approx(40 / 5)  # the last of four ends five seconds after the first began
-    assert (cell.k, cell.acceptance_length) == (3, 1.5)
+    found = summary(experiment(), cell(4, 0), records(), Acceptance(drafts=10, draft_tokens=30, accepted=(4, 1, 0)))
+    assert found.otps == pytest.approx(40 / 5)  # the last of four ends five seconds after the first began
+    assert (found.k, found.acceptance_length, found.dataset) == (3, 1.5, "long-code")
+    assert found.versions["ray"]
     with pytest.raises(RuntimeError, match="answered nothing"):
-        summary(experiment(), Cell(OURS, 4, 0), [], None)
+        summary(experiment(), cell(4, 0), [], None)
 
 
 def test_goodput_counts_the_requests_that_met_the_objective():
     open_loop = experiment(rates=[0.5], slo={"ttft_s": 1.0, "tpot_s": 0.2})
     slow = [record.model_copy(update={"ttft_s": 1.5}) for record in records(2)]
-    cell = summary(open_loop, Cell(OURS, 0.5, 0), [*records(2), *slow], None)
-    assert cell.goodput == pytest.approx(2 / 3)  # the last ends three seconds after the first began
-    assert (cell.load, cell.rate, cell.concurrency) == (0.5, 0.5, 0)
+    found = summary(open_loop, cell(0.5, 0), [*records(2), *slow], None)
+    assert found.goodput == pytest.approx(2 / 3)  # the last ends three seconds after the first began
+    assert (found.load, found.rate, found.concurrency) == (0.5, 0.5, 0)
     with pytest.raises(ValidationError, match="either concurrency"):
         experiment(concurrency=[1], rates=[0.5])
 
@@ -90,6 +97,12 @@ def test_capacity_is_the_last_rate_before_the_first_that_breaks_the_objective():
 def test_the_table_has_the_ratios():
     results = [result(), result("eagle3", otps=8.0), result("none", None, otps=5.0)]
     assert "| 1 | 8.0 ± 0.0 | 5.0 ± 0.0 | 10.0 ± 0.0 | 1.25 | 2.00 |" in markdown(results)
+
+
+def test_data_sets_are_told_apart():
+    apart = by_dataset([result(), result(dataset="chat", otps=5.0), result(repetition=1)])
+    assert {name: [one.otps for one in these] for name, these in apart.items()} == {"code": [10.0, 10.0], "chat": [5.0]}
+    assert result().name != result(dataset="chat").name
 
 
 def test_a_change_within_the_noise_is_called_noise():
