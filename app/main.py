@@ -2,10 +2,13 @@
 
 from typing import Any
 
+import click
+from pydantic import ValidationError
 from ray.serve import Application
 
 from app.authentication import INSECURE
 from app.catalog import DeployRequest
+from app.errors import first_fault
 from app.gateway import Gateway
 from app.manager import EndpointManager
 from drafter.home import peagle_home
@@ -29,8 +32,16 @@ def build(arguments: dict[str, Any]) -> Application:
     """The Serve application, from the arguments of ``serve run`` or the ``args`` of a Serve config.
 
     ``insecure: true`` lets other machines call while no key is configured.
+
+    Raises:
+        click.ClickException: an argument is wrong; ``serve run`` prints the message alone.
     """
-    specs = [request.to_spec() for request in declared_endpoints(arguments)]
+    try:
+        specs = [request.to_spec() for request in declared_endpoints(arguments)]
+    except ValidationError as error:
+        raise click.ClickException(": ".join(filter(None, first_fault(error)))) from None
+    except ValueError as error:
+        raise click.ClickException(str(error)) from None
     manager = EndpointManager.bind(  # type: ignore[attr-defined]  # Serve's decorator turns the class into a Deployment
         str(peagle_home() / "registry.sqlite"), specs
     )

@@ -1,11 +1,12 @@
 import json
 from pathlib import Path
 
+import click
 import pytest
 from pydantic import ValidationError
 
 from app.catalog import CatalogError, DeployRequest, get_card, load_cards
-from app.main import declared_endpoints
+from app.main import build, declared_endpoints
 from deployments.speculation import PEagle, SpeculationError, parse_speculative_config
 
 
@@ -83,3 +84,17 @@ def test_arguments_nobody_knows_are_refused():
         declared_endpoints({"modle": "gpt-oss-20b"})
     with pytest.raises(ValueError, match="model stands beside endpoints"):
         declared_endpoints({"endpoints": [], "model": "gpt-oss-20b"})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({"model": "gpt-oss-20b", "num_speculative_tokens": "many"}, "num_speculative_tokens: Input should be a valid integer"),
+        ({"model": "gpt-oss-7b"}, "gpt-oss-7b"),
+        ({"endpoints": [], "model": "gpt-oss-20b"}, "model stands beside endpoints"),
+    ],
+)
+def test_serve_run_tells_a_wrong_argument_without_a_traceback(arguments, told):
+    with pytest.raises(click.ClickException, match=told) as refused:  # what `serve run` prints, and nothing else
+        build(arguments)
+    assert refused.value.__suppress_context__
