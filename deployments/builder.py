@@ -6,7 +6,7 @@ from deployments import cpu, tracing
 from deployments.autoscaling import ScalingSettings
 from deployments.spec import EndpointSpec
 from deployments.version import versioned
-from drafter.engine import CPU_ARGUMENTS
+from drafter.engine import cpu_arguments
 
 ROUTER = "deployments.router:SoonestFinish"
 STATS_PERIOD_S = 1.0  # how often replicas tell routers and the autoscaler
@@ -16,7 +16,7 @@ HEALTH_CHECK_TIMEOUT_S = 60.0  # a loaded engine may take long to answer; at Ray
 
 def engine_arguments(spec: EndpointSpec) -> dict[str, Any]:
     """vLLM's engine arguments for ``spec``, as ``LLMConfig.engine_kwargs`` takes them."""
-    arguments: dict[str, Any] = dict(CPU_ARGUMENTS) if spec.hardware == "cpu" else {}
+    arguments: dict[str, Any] = cpu_arguments(spec.model) if spec.hardware == "cpu" else {}
     arguments |= {"tensor_parallel_size": spec.tensor_parallel_size, "max_num_seqs": spec.max_num_seqs, **spec.engine}
     arguments |= tracing.engine_arguments()
     if spec.max_model_len is not None:

@@ -1,6 +1,7 @@
 """vLLM on this machine, offline: what a CPU engine needs, and the ``LLM`` that generation and evaluation share."""
 
 import importlib.util
+import json
 import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
@@ -19,6 +20,13 @@ _LIBRARY_FOLDERS = ("/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib/
 # Eager mode starts in 40 s instead of 300 s at the same speed; float32 beats bfloat16 from batch 2 up on AVX2.
 # The KV cache is given in bytes: vLLM would otherwise take nine tenths of the machine for one engine.
 CPU_ARGUMENTS: Mapping[str, Any] = {"dtype": "float32", "enforce_eager": True, "kv_cache_memory_bytes": 2**30}
+
+
+def cpu_arguments(target: str | Path) -> dict[str, Any]:
+    """What an engine for ``target`` needs on a CPU. vLLM's CPU kernels multiply 4-bit weights in bfloat16 alone."""
+    config = Path(target) / "config.json"
+    quantized = config.is_file() and "quantization_config" in json.loads(config.read_text())
+    return {**CPU_ARGUMENTS, **({"dtype": "bfloat16"} if quantized else {})}
 
 
 def preloads() -> list[str]:
@@ -68,5 +76,5 @@ def offline_engine(target: Path, **arguments: Any) -> "LLM":
     import torch
     from vllm import LLM
 
-    on_cpu = {} if torch.cuda.is_available() else {**CPU_ARGUMENTS, "distributed_executor_backend": "uni"}
+    on_cpu = {} if torch.cuda.is_available() else {**cpu_arguments(target), "distributed_executor_backend": "uni"}
     return LLM(str(target), **{**on_cpu, **arguments})

@@ -19,7 +19,7 @@ HEAD = Path(drafter.__file__).parent / "heads" / "smollm2-135m-instruct-p-eagle"
 
 def length(target):
     prompts = evaluation_ids(prepare_target(), 16, tasks=["chat"])
-    (measured,) = in_engine_process(evaluate_head, target, HEAD, 4, prompts, 64, dtype="bfloat16")
+    (measured,) = in_engine_process(evaluate_head, target, HEAD, 4, prompts, 64)
     return measured.acceptance.length
 
 

@@ -34,6 +34,11 @@ def test_a_cpu_endpoint_runs_eagerly_in_float32_without_speculation_unless_asked
     assert "speculative_config" not in arguments
 
 
+def test_a_quantized_target_runs_in_bfloat16_on_a_cpu(tmp_path):
+    (tmp_path / "config.json").write_text('{"quantization_config": {"quant_method": "compressed-tensors"}}')
+    assert engine_arguments(spec(hardware="cpu", tensor_parallel_size=1, model=str(tmp_path)))["dtype"] == "bfloat16"
+
+
 def test_a_deployments_version_changes_with_what_its_replicas_are_and_not_with_how_many():
     deployment = serve.deployment(type("Worker", (), {}))  # fails here when Ray changes how a version is set
     two, four = (versioned(deployment, spec(replicas=Replicas(minimum=count, maximum=count))) for count in (2, 4))
