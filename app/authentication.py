@@ -8,10 +8,9 @@ import ipaddress
 import os
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from fastapi.responses import JSONResponse, Response
@@ -137,9 +136,9 @@ def _from_this_machine(scope: Scope) -> bool:
         return False
 
 
-def _aws_error(status: int, error: ApiError, headers: Mapping[str, str] = MappingProxyType({})) -> Response:
+def _aws_error(status: int, error: ApiError, headers: dict[str, str] | None = None) -> Response:
     """As both of AWS's protocols tell an error: the control plane's in the body, the runtime's in a header."""
-    return JSONResponse({"__type": error.code, "message": error.message}, status, {**headers, "x-amzn-errortype": error.code})
+    return JSONResponse({"__type": error.code, "message": error.message}, status, {**(headers or {}), "x-amzn-errortype": error.code})
 
 
 def _url(scope: Scope, headers: dict[str, str]) -> str:

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from importlib.metadata import distributions
 from pathlib import Path
 from statistics import median, quantiles
@@ -198,6 +199,7 @@ def machine() -> str:
     return f"{models[0] if models else platform.machine()}, {len(os.sched_getaffinity(0))} cores, {memory:.0f} GiB"
 
 
+@cache
 def versions() -> dict[str, str]:
     """Of the packages that matter, those that are installed."""
     return {one.name: one.version for one in distributions() if one.name in PACKAGES}

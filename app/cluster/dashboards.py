@@ -9,13 +9,14 @@ from grafana_foundation_sdk.models.dashboard import DataSourceRef, VariableOptio
 from app.cluster.panels import DASHBOARDS
 
 FOLDER = "peagle-serve"  # its title, and its name in Grafana's addresses
-SOURCE = DataSourceRef(type_val="prometheus", uid="peagle-prometheus")
+SOURCE_UID = "peagle-prometheus"  # its name too
+SOURCE = DataSourceRef(type_val="prometheus", uid=SOURCE_UID)
 WIDTH, HEIGHT = 8, 8  # three panels a row of Grafana's 24 columns
 
 
 def data_source(url: str) -> dict[str, str]:
     """Prometheus at ``url``, as Grafana's API and its provisioning take it."""
-    return {"name": "peagle-prometheus", "uid": SOURCE.uid or "", "type": "prometheus", "access": "proxy", "url": url}
+    return {"name": SOURCE_UID, "uid": SOURCE_UID, "type": "prometheus", "access": "proxy", "url": url}
 
 
 def uid(title: str) -> str:

@@ -10,7 +10,7 @@ import requests
 from grafana_api.grafana_api import GrafanaClientError, GrafanaException
 from grafana_api.grafana_face import GrafanaFace
 
-from app.cluster.dashboards import FOLDER, SOURCE, as_json, data_source, uid
+from app.cluster.dashboards import FOLDER, SOURCE_UID, as_json, data_source, uid
 from app.cluster.panels import DASHBOARDS
 
 OLDEST = 10  # major version of Grafana whose dashboards the SDK writes
@@ -36,7 +36,7 @@ def push(url: str, token: str, prometheus: str) -> list[tuple[str, str]]:
     """
     grafana = _connect(url, token)
     with _explained(url):
-        done = [("data source peagle-prometheus", _source(grafana, prometheus)), (f"folder {FOLDER}", _folder(grafana))]
+        done = [(f"data source {SOURCE_UID}", _source(grafana, prometheus)), (f"folder {FOLDER}", _folder(grafana))]
         for title in DASHBOARDS:
             known = _found(grafana.dashboard.get_dashboard, uid(title))
             board = {"dashboard": json.loads(as_json(title)), "folderUid": FOLDER, "overwrite": True}
@@ -88,8 +88,8 @@ def _found(ask: Any, name: str) -> Any:
 
 def _source(grafana: Any, prometheus: str) -> str:
     wanted = data_source(prometheus)
-    if any(one["uid"] == SOURCE.uid for one in grafana.datasource.list_datasources()):
-        grafana.api.PUT(f"/datasources/uid/{SOURCE.uid}", json=wanted)
+    if any(one["uid"] == SOURCE_UID for one in grafana.datasource.list_datasources()):
+        grafana.api.PUT(f"/datasources/uid/{SOURCE_UID}", json=wanted)
         return "updated"
     grafana.datasource.create_datasource(wanted)
     return "created"
