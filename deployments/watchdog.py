@@ -1,7 +1,6 @@
 """Engines that died or hang: their replica is ended at once, so that Serve starts another.
 
-Serve's own health check asks every 10 seconds and replaces a replica after three refusals; until then requests would go
-on being sent to an engine that is not there.
+Serve's own health check replaces a replica after three refusals; until then requests would go on being sent to an engine that is not there.
 """
 
 import logging
