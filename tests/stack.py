@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -70,5 +70,9 @@ def locust(url, endpoint, records, users, seconds, max_tokens=48, arguments=("Ch
 
 def processes(process, title):
     """A process's descendants whose title holds ``title``, the oldest first."""
-    found = [one for one in process.children(recursive=True) if one.is_running() and title in " ".join(one.cmdline())]
+    found = []
+    for one in process.children(recursive=True):
+        with suppress(psutil.NoSuchProcess):  # it ended meanwhile
+            if title in " ".join(one.cmdline()):
+                found.append(one)
     return sorted(found, key=lambda one: one.create_time())
