@@ -7,6 +7,8 @@ from pathlib import Path
 
 import ray
 
+from app.ray_environment import ENVIRONMENT
+
 # Ray counts logical cores, and an application that finds none free waits for ever: an endpoint takes one on a CPU machine.
 MIN_LOGICAL_CORES = 8
 
@@ -38,8 +40,6 @@ def stop_ray() -> None:
 
 def _ray(*arguments: str) -> None:
     command = Path(sys.executable).with_name("ray")
-    # Ray runs its workers at niceness 15, behind everything else on the machine; here they are what the machine is for.
-    environment = {**os.environ, "RAY_worker_niceness": "0"}
-    done = subprocess.run([str(command), *arguments], capture_output=True, text=True, check=False, env=environment)
+    done = subprocess.run([str(command), *arguments], capture_output=True, text=True, check=False, env={**ENVIRONMENT, **os.environ})
     if done.returncode:
         raise RayError((done.stderr or done.stdout).strip()[-1000:])

@@ -80,7 +80,7 @@ def train(
     draft_vocab: Annotated[int, typer.Option(help="The most frequent tokens the head can draft.")] = 8064,
     embedding: Annotated[Literal["frozen", "trained"], typer.Option(help="frozen: the target's; trained: the head's own.")] = "frozen",
     start: Annotated[Literal["target", "random"], typer.Option(help="First weights: the target's last layers, or random.")] = "target",
-    start_from: Annotated[Path | None, typer.Option(help="An exported head of the same shape to train on from.")] = None,
+    start_from: Annotated[Path | None, typer.Option(help="An exported head to train on from, with as many layers or fewer.")] = None,
     retention: Annotated[float, typer.Option(help="COD's r: the share of positions each depth keeps of the one before; less is faster.")] = 0.8,
     loss_on: Annotated[Literal["answers", "all"], typer.Option(help="Tokens whose prediction is trained.")] = "answers",
     optimizer: Annotated[Literal["adamw", "muon"], typer.Option(help="muon: Muon for the matrices, AdamW for the rest.")] = "muon",

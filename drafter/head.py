@@ -50,7 +50,7 @@ def build_head(config: HeadConfig, target: Path, counts: dict[int, int], start_f
         config: the head's shape.
         target: the target's Hugging Face folder.
         counts: token id to occurrences; the most frequent are the draft vocabulary, unless ``start_from`` brings its own.
-        start_from: an exported head of the same shape.
+        start_from: an exported head of the same shape, or with fewer layers: those added pass on what they get until they are trained.
     """
     target_config = AutoConfig.from_pretrained(target)
     shape = LlamaConfig(**{**target_config.to_dict(), "num_hidden_layers": config.layers, "tie_word_embeddings": False})
@@ -76,17 +76,34 @@ def build_head(config: HeadConfig, target: Path, counts: dict[int, int], start_f
     )
     if start_from is not None:
         head.load_state_dict(started, strict=False)
+        trained = len({name.split(".")[1] for name in started if name.startswith("layers.")})
+        _add_layers(head, _weights(target), f"model.layers.{target_config.num_hidden_layers - 1}.", range(trained, config.layers))
     elif config.start == "target":
-        _start_from_target(head, target, target_config.num_hidden_layers, config.layers)
+        _start_from_target(head, _weights(target), target_config.num_hidden_layers, config.layers)
     head.embed_tokens.weight.requires_grad_(config.embedding == "trained")
     head.lm_head.weight.requires_grad_(True)
     return head
 
 
-def _start_from_target(head: PEagleDraftModel | Eagle3DraftModel, target: Path, target_layers: int, layers: int) -> None:
+def _weights(target: Path) -> dict[str, torch.Tensor]:
     weights: dict[str, torch.Tensor] = {}
     for file in sorted(target.glob("*.safetensors")):
         weights |= load_file(file)
+    return weights
+
+
+def _add_layers(head: PEagleDraftModel | Eagle3DraftModel, weights: dict[str, torch.Tensor], source: str, layers: range) -> None:
+    """Layers after the trained ones: the target's layer ``source`` with nought for what they add to their input (LLaMA Pro, arXiv 2401.02415)."""
+    state = head.state_dict()
+    for layer in layers:
+        for name, value in weights.items():
+            if name.startswith(source):
+                state[f"layers.{layer}.{name.removeprefix(source)}"].copy_(value)
+        for name in ("self_attn.o_proj", "mlp.down_proj"):
+            state[f"layers.{layer}.{name}.weight"].zero_()
+
+
+def _start_from_target(head: PEagleDraftModel | Eagle3DraftModel, weights: dict[str, torch.Tensor], target_layers: int, layers: int) -> None:
     hidden = head.fc.weight.shape[0]
     state = head.state_dict()
     for layer in range(layers):

@@ -13,8 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 # Parts by what their processes' titles hold; a replica's title is that of a call while it answers, so that each process is named once.
 _PARTS = {
-    "ServeReplica:peagle:Gateway": "gateways",
-    "ServeReplica:peagle:EndpointManager": "manager",
+    ":Gateway": "gateways",
+    ":EndpointManager": "manager",
     "ServeReplica:endpoint-": "workers",
     "VLLM::": "engines",
     "ServeController": "Serve's controller",

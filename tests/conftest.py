@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from app.client import Client
+from app.ray_environment import ENVIRONMENT
 from deployments.cpu import too_small
 from drafter.target import prepare_target
 
@@ -28,7 +29,7 @@ def server(tmp_path_factory):
     os.environ |= {
         "PEAGLE_HOME": str(home),
         "PEAGLE_MODEL_ROOTS": str(tmp_path_factory.getbasetemp()),
-        "RAY_worker_niceness": "0",
+        **ENVIRONMENT,
         "RAY_metrics_report_interval_ms": "2000",
     }
 

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import psutil
 
 from app.client import Client, GatewayError
+from app.ray_environment import ENVIRONMENT
 from drafter.target import prepare_target
 
 START = """
@@ -35,7 +36,7 @@ def stack(folder, arguments="{}", port=8124, variables=None):
     home.mkdir(exist_ok=True)
     if not (home / "models").exists():
         (home / "models").symlink_to(prepare_target().parent)
-    environment = {**os.environ, "PEAGLE_HOME": str(home), "RAY_worker_niceness": "0", "RAY_metrics_report_interval_ms": "2000", **(variables or {})}
+    environment = {**os.environ, "PEAGLE_HOME": str(home), **ENVIRONMENT, "RAY_metrics_report_interval_ms": "2000", **(variables or {})}
     with (folder / "log").open("w+") as log:
         command = [sys.executable, "-c", START, str(port), arguments]
         process = psutil.Process(subprocess.Popen(command, env=environment, stdout=log, stderr=log).pid)

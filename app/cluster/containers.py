@@ -3,6 +3,7 @@
 from typing import Any
 
 from app.cluster import dashboards
+from app.ray_environment import ASSIGNMENTS
 
 DASHBOARDS = "/var/lib/grafana/dashboards"
 PROMETHEUS, GRAFANA = "prom/prometheus:v3.7.3", "grafana/grafana:12.3.0"
@@ -21,10 +22,10 @@ RUN uv venv --python 3.11 /opt/venv \\
   && uv pip install --no-cache --python /opt/venv/bin/python --editable '.[gpu]' \\
   && useradd --create-home --uid 1000 ray \\
   && mkdir -p /var/lib/peagle && chown ray /var/lib/peagle
-ENV PATH=/opt/venv/bin:$PATH PEAGLE_HOME=/var/lib/peagle
+ENV PATH=/opt/venv/bin:$PATH PEAGLE_HOME=/var/lib/peagle ENVIRONMENT
 USER 1000
 EXPOSE 8000 8080 8265
-"""
+""".replace("ENVIRONMENT", ASSIGNMENTS)
 
 DOCKERFILE_CPU = """# CPU, for demonstrations and tests: docker build -f cluster/Dockerfile.cpu -t peagle-serve:cpu .
 FROM python:3.11-slim-bookworm
@@ -37,11 +38,11 @@ COPY . .
 RUN make .venv/ready PYTHON=python3.11 \\
   && useradd --create-home --uid 1000 ray \\
   && mkdir -p /var/lib/peagle && chown ray /var/lib/peagle
-ENV PATH=/opt/peagle-serve/.venv/bin:$PATH PEAGLE_HOME=/var/lib/peagle RAY_worker_niceness=0
+ENV PATH=/opt/peagle-serve/.venv/bin:$PATH PEAGLE_HOME=/var/lib/peagle ENVIRONMENT
 USER 1000
 EXPOSE 8000 8080 8265
 CMD ["sh", "-c", "ray start --head --num-cpus=8 --metrics-export-port=8080 && serve run cluster/serve/smollm2-135m-instruct.yaml"]
-"""
+""".replace("ENVIRONMENT", ASSIGNMENTS)
 
 
 def compose() -> dict[str, Any]:

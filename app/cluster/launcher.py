@@ -2,8 +2,10 @@
 
 from typing import Any
 
-START_HEAD = ["ray stop", "ray start --head --port=6379 --autoscaling-config=~/ray_bootstrap_config.yaml --metrics-export-port=8080"]
-START_WORKER = ["ray stop", "ray start --address=$RAY_HEAD_IP:6379 --metrics-export-port=8080"]
+from app.ray_environment import ASSIGNMENTS
+
+START_HEAD = ["ray stop", f"{ASSIGNMENTS} ray start --head --port=6379 --autoscaling-config=~/ray_bootstrap_config.yaml --metrics-export-port=8080"]
+START_WORKER = ["ray stop", f"{ASSIGNMENTS} ray start --address=$RAY_HEAD_IP:6379 --metrics-export-port=8080"]
 SETUP = [
     "git clone --depth 1 $PEAGLE_REPOSITORY peagle-serve || git -C peagle-serve pull",
     "python3.11 -m pip install './peagle-serve[gpu]'",

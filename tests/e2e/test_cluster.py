@@ -15,6 +15,7 @@ import yaml
 
 from app.client import Client
 from app.cluster.render import CPU_DEFAULT
+from app.ray_environment import ENVIRONMENT
 from drafter.target import prepare_target
 from loadtests.report import other_texts, read_records
 from tests.stack import eventually, locust
@@ -33,7 +34,7 @@ def cluster(tmp_path_factory):
     environment = {
         **os.environ,
         "PEAGLE_HOME": str(folder),
-        "RAY_worker_niceness": "0",
+        **ENVIRONMENT,
         "RAY_AUTH_MODE": "token",
         "RAY_AUTH_TOKEN": secrets.token_hex(32),
     }

@@ -82,6 +82,19 @@ def test_training_goes_on_from_an_exported_head(tiny_target, data, tmp_path):
     assert losses(tmp_path / "second")[0] < 0.8 * losses(tmp_path / "first")[0]
 
 
+def test_added_layers_change_nothing_until_they_are_trained(tiny_target, data, tmp_path):
+    train(config("p_eagle", steps=30), [data], tiny_target, tmp_path / "first", tmp_path / "features")
+    head, curves = export_head(tmp_path / "first", tiny_target, tmp_path / "head"), {}
+    for layers in (2, 4):
+        grown = HeadConfig(**{**config("p_eagle").head.model_dump(), "layers": layers})
+        again = config("p_eagle", steps=3).model_copy(update={"head": grown, "start_from": head})
+        train(again, [data], tiny_target, tmp_path / f"layers-{layers}", tmp_path / "features")
+        curves[layers] = losses(tmp_path / f"layers-{layers}")
+    assert curves[4][0] == pytest.approx(curves[2][0], rel=1e-5)
+    assert curves[4][1:] != pytest.approx(curves[2][1:], rel=1e-5)
+    assert head_problems(export_head(tmp_path / "layers-4", tiny_target, tmp_path / "grown"), tiny_target) == []
+
+
 def test_another_configuration_does_not_resume_a_run(tiny_target, data, tmp_path):
     train(config("p_eagle", steps=3), [data], tiny_target, tmp_path / "run", tmp_path / "features")
     with pytest.raises(ValueError, match="another configuration"):
