@@ -92,7 +92,7 @@ def test_added_layers_change_nothing_until_they_are_trained(tiny_target, data, t
         curves[layers] = losses(tmp_path / f"layers-{layers}")
     assert curves[4][0] == pytest.approx(curves[2][0], rel=1e-5)
     assert curves[4][1:] != pytest.approx(curves[2][1:], rel=1e-5)
-    assert head_problems(export_head(tmp_path / "layers-4", tiny_target, tmp_path / "grown"), tiny_target) == []
+    assert head_problems(export_head(tmp_path / "layers-4", tiny_target, tmp_path / "grown"), tiny_target, parallel=True) == []
 
 
 def test_another_configuration_does_not_resume_a_run(tiny_target, data, tmp_path):
