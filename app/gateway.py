@@ -1,7 +1,5 @@
 """The gateway: one Serve application at ``/`` that finds an endpoint's application by name and passes requests on."""
 
-import asyncio
-import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -22,13 +20,13 @@ from app.errors import RESPONSES, error_event
 from app.locations import within_roots
 from app.sagemaker import runtime
 from app.sagemaker.api import JSON11, ApiError, json11_error
+from app.view import EndpointView
 from deployments.answer import AnswerStart
 from deployments.builder import LOGGING
 from deployments.figures import together
 from deployments.resume import Task
 
 FIGURES_S = 5.0  # what every replica has to tell its figures
-VIEW_S = 0.5  # how old a gateway's view of the endpoints may be
 
 _ANSWERING = (Status.IN_SERVICE, Status.UPDATING)
 
@@ -70,9 +68,7 @@ class Gateway:
     def __init__(self, manager: DeploymentHandle) -> None:
         listening.check(listening.host())
         self._manager = manager
-        self._view: dict[str, Endpoint] = {}
-        self._viewed = 0.0
-        self._looking: asyncio.Future[None] | None = None
+        self._view = EndpointView(manager)
         self._handles: dict[str, DeploymentHandle] = {}
         self._dispatcher = Dispatcher(self._found, self._refuse)
 
@@ -90,25 +86,6 @@ class Gateway:
         except LOST:
             raise EndpointError("lost", "the endpoint manager is being replaced; try again") from None
 
-    async def _endpoints(self, *, fresh: bool = False) -> dict[str, Endpoint]:
-        if fresh or time.monotonic() - self._viewed > VIEW_S:
-            if self._looking is None or self._looking.done():  # one question for all who wait for its answer
-                self._looking = asyncio.ensure_future(self._look())
-            await asyncio.shield(self._looking)
-        return self._view
-
-    async def _look(self) -> None:
-        asked = time.monotonic()
-        try:
-            self._view = {endpoint.name: endpoint for endpoint in await self._ask("list")}
-        except EndpointError:
-            if not self._view:  # what was known before serves until the manager is back
-                raise
-            return
-        self._viewed = asked
-        known = {endpoint.application for endpoint in self._view.values()}
-        self._handles = {name: handle for name, handle in self._handles.items() if name in known}
-
     async def _serving(self, name: Any) -> Endpoint:
         """The endpoint called ``name``, which can answer.
 
@@ -117,11 +94,11 @@ class Gateway:
         """
         if not isinstance(name, str) or not name:
             raise EndpointError("invalid", "model: name the endpoint to answer, a string", "model")
-        endpoint = (await self._endpoints()).get(name)
+        endpoint = (await self._view.get()).get(name)
         if endpoint is None or endpoint.status not in _ANSWERING:
-            endpoint = (await self._endpoints(fresh=True)).get(name)  # never refuse on an old view
+            endpoint = (await self._view.get(fresh=True)).get(name)  # never refuse on an old view
         if endpoint is None:
-            known = ", ".join(self._view) or "none yet"
+            known = ", ".join(self._view.known) or "none yet"
             raise EndpointError("not_found", f"model: endpoint {name!r} does not exist; there are: {known}", "model")
         if endpoint.status not in _ANSWERING:
             why = f": {endpoint.failure_reason}" if endpoint.failure_reason else ""
@@ -138,7 +115,7 @@ class Gateway:
         try:
             return endpoint, self._handle(endpoint)
         except RayServeException:  # deleted, or updated, since the view was taken
-            self._viewed = 0.0
+            self._view.forget()
             endpoint = await self._serving(name)
         try:
             return endpoint, self._handle(endpoint)
@@ -148,16 +125,18 @@ class Gateway:
     def _handle(self, endpoint: Endpoint) -> DeploymentHandle:
         # Asking Serve for a handle blocks on its controller: once for each application.
         if endpoint.application not in self._handles:
+            applications = {one.application for one in self._view.known.values()}
+            self._handles = {name: handle for name, handle in self._handles.items() if name in applications}
             self._handles[endpoint.application] = serve.get_app_handle(endpoint.application)
         return self._handles[endpoint.application]
 
     async def _refuse(self, name: str, digest: str) -> None:
         await self._ask("refuse", name, digest)
-        self._viewed = 0.0
+        self._view.forget()
 
     def _note(self, request: Request, name: Any) -> None:
         """Tell the metrics which endpoint a request is for; names clients make up stay out of them."""
-        if isinstance(name, str) and name in self._view:
+        if isinstance(name, str) and name in self._view.known:
             request.state.endpoint = name
 
     async def _answer(self, task: Task, request: Request) -> Response:
@@ -182,13 +161,13 @@ class Gateway:
     @api.get("/v1/models")
     async def models(self) -> dict[str, Any]:
         """The endpoints in service."""
-        served = [_model(endpoint) for endpoint in (await self._endpoints()).values() if endpoint.status is Status.IN_SERVICE]
+        served = [_model(endpoint) for endpoint in (await self._view.get()).values() if endpoint.status is Status.IN_SERVICE]
         return {"object": "list", "data": served}
 
     @api.get("/v1/models/{name}")
     async def model(self, name: str) -> Response:
         """One endpoint in service."""
-        endpoint = (await self._endpoints(fresh=True)).get(name)
+        endpoint = (await self._view.get(fresh=True)).get(name)
         if endpoint is None or endpoint.status is not Status.IN_SERVICE:
             raise EndpointError("not_found", f"model {name!r} does not exist or is not in service", "model")
         return JSONResponse(_model(endpoint))
@@ -196,7 +175,7 @@ class Gateway:
     @api.get("/ready")
     async def ready(self) -> Response:
         """Readiness: 200 while an endpoint is in service, 503 before. (``/-/healthz`` tells liveness.)"""
-        statuses = {endpoint.name: str(endpoint.status) for endpoint in (await self._endpoints()).values()}
+        statuses = {endpoint.name: str(endpoint.status) for endpoint in (await self._view.get()).values()}
         in_service = any(status == Status.IN_SERVICE for status in statuses.values())
         return JSONResponse({"ready": in_service, "endpoints": statuses}, 200 if in_service else 503)
 
@@ -210,7 +189,7 @@ class Gateway:
         """Deploy a model of the catalog; the answer is the endpoint, still ``Creating``."""
         spec = within_roots(DeployRequest.model_validate(await _json(request)).to_spec())
         endpoint = await self._ask("create", spec)
-        self._viewed = 0.0
+        self._view.forget()
         return JSONResponse(endpoint.model_dump(mode="json"), 202)
 
     @api.get("/v1/endpoints")
@@ -227,7 +206,7 @@ class Gateway:
     async def delete(self, name: str) -> Response:
         """Start deleting an endpoint."""
         endpoint = await self._ask("delete", name)
-        self._viewed = 0.0
+        self._view.forget()
         return JSONResponse(endpoint.model_dump(mode="json"), 202)
 
     @api.get("/v1/endpoints/{name}/stats")
@@ -257,7 +236,7 @@ class Gateway:
             return json11_error(error)
         except EndpointError as error:
             return runtime.error(error)
-        self._viewed = 0.0
+        self._view.forget()
         return JSONResponse(answer, media_type=JSON11)
 
     async def _invoked(self, name: str, request: Request) -> tuple[AnswerStart, AsyncIterator[str], dict[str, str]]:

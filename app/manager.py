@@ -29,6 +29,9 @@ REFUSED_KEPT = 100
 HAND_OVERS = 4  # times an application is given to Serve, whose controller may be being replaced
 HAND_OVER_S = 60.0
 STUCK_S = 60.0  # without a pass of the reconciling loop
+LOOK_S, TELL_S = 0.05, 5.0  # how often the registry is looked at for gateways, and how long they wait while nothing changes
+
+Revision = tuple[float, int]  # of the endpoints: when this manager began, and changes since
 
 
 @serve.deployment(
@@ -44,7 +47,7 @@ class EndpointManager:
     """Creates, describes and deletes endpoints; each is a Serve application of its own."""
 
     def __init__(self, registry: str, declared: list[EndpointSpec]) -> None:
-        self._registry = Registry(Path(registry))
+        self._registry, self._began = Registry(Path(registry)), time.time()
         self._deploying: dict[str, asyncio.Task[None]] = {}
         self._states = EndpointStates()
         self._building = asyncio.Lock()  # two threads importing vLLM for the first time see half of it
@@ -89,6 +92,13 @@ class EndpointManager:
     async def list(self) -> list[Endpoint]:
         """Every endpoint, by name."""
         return self._registry.all()
+
+    async def changes(self, seen: Revision | None) -> tuple[Revision, list[Endpoint]]:
+        """Every endpoint, as soon as they are at another revision than the one seen; after a while anyway."""
+        deadline = time.monotonic() + TELL_S
+        while seen == (now := (self._began, self._registry.changes)) and time.monotonic() < deadline:  # noqa: ASYNC110 (SQLite counts, it does not call)
+            await asyncio.sleep(LOOK_S)
+        return now, self._registry.all()
 
     async def delete(self, name: str) -> Endpoint:
         """Start deleting ``name``; running requests are let finish.

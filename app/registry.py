@@ -44,6 +44,11 @@ class Registry:
             raise
         self._database.execute("COMMIT")
 
+    @property
+    def changes(self) -> int:
+        """How many rows were changed since it was opened."""
+        return self._database.total_changes
+
     def put(self, endpoint: Endpoint) -> Endpoint:
         """Insert or replace."""
         self._database.execute("REPLACE INTO endpoints VALUES (?, ?)", (endpoint.name, endpoint.model_dump_json()))
