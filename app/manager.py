@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +93,7 @@ class EndpointManager:
         """Every endpoint, by name."""
         return self._registry.all()
 
-    async def changes(self, seen: Revision | None) -> tuple[Revision, list[Endpoint]]:
+    async def changes(self, seen: Revision | None) -> tuple[Revision, Sequence[Endpoint]]:
         """Every endpoint, as soon as they are at another revision than the one seen; after a while anyway."""
         deadline = time.monotonic() + TELL_S
         while seen == (now := (self._began, self._registry.changes)) and time.monotonic() < deadline:  # noqa: ASYNC110 (SQLite counts, it does not call)

@@ -4,13 +4,11 @@ from typing import Any
 
 from deployments import cpu, tracing
 from deployments.autoscaling import ScalingSettings
-from deployments.router import SoonestFinish
 from deployments.spec import EndpointSpec
 from deployments.version import versioned
 from drafter.engine import cpu_arguments
 
-# Serve pickles a router by value, whenever it is asked for its status (20 ms), if it is defined in the module that its path names.
-ROUTER = f"{__name__}:{SoonestFinish.__name__}"
+ROUTER = "deployments.router:SoonestFinish"
 STATS_PERIOD_S = 1.0  # how often replicas tell routers and the autoscaler
 LOGGING = {"encoding": "JSON"}  # a line an event, with the request's id; a Serve config's own does not reach applications deployed later
 HEALTH_CHECK_PERIOD_S = 2.0  # Serve sees a dead replica no sooner; at Ray's 10 s an endpoint is that much longer one replica short
