@@ -11,7 +11,7 @@ from loadtests import bench as harness
 from loadtests.experiment import read_experiment, read_results
 from loadtests.held import held, read_looks
 from loadtests.page import page
-from loadtests.report import by_dataset, capacity, comparison, markdown, read_records
+from loadtests.report import by_dataset, capacity, comparison, markdown, paired, read_records
 
 bench = typer.Typer(help="Experiments: endpoints side by side under load, and their tables.", no_args_is_help=True)
 console = Console()
@@ -66,7 +66,7 @@ def _write(folder: Path) -> None:
         for label in sorted({one.label for one in results}):
             wanted = (folder / "records" / f"{one.name}.jsonl" for one in results if one.label == label)
             records[label] = [record for path in wanted if path.exists() for record in read_records(path)]
-        tables += f"## {name}\n\n{markdown(results)}\n" + (f"{capacity(results)}\n" if results[0].slo else "")
+        tables += f"## {name}\n\n{markdown(results)}\n{paired(results)}\n" + (f"{capacity(results)}\n" if results[0].slo else "")
         (folder / f"report-{name}.html").write_text(page(f"{folder.name}: {name}", results, records))
     if looks := read_looks(folder / harness.LOOKS):
         tables += f"## what the stack's processes held\n\n{held(looks)}"

@@ -98,7 +98,7 @@ def markdown(results: Sequence[CellResult]) -> str:
         f"| contender | {load_name} | TTFT p50 / p95 (ms) | TPOT p50 (ms) | latency p50 / p95 (s) | acceptance length | good requests/s | answered |",
         "|---" * 8 + "|",
     ]
-    for (method, k, load), repeated in sorted(cells.items(), key=str):
+    for (method, k, load), repeated in sorted(cells.items(), key=_order):
         lengths = [one.acceptance_length for one in repeated if one.acceptance_length is not None]
         ttft, late = (1000 * mean(getattr(one, name) for one in repeated) for name in ("ttft_p50", "ttft_p95"))
         tpot = 1000 * mean(one.tpot_p50 for one in repeated)
@@ -108,6 +108,26 @@ def markdown(results: Sequence[CellResult]) -> str:
         told += [f"{mean(good):.2f}" if good else "-", f"{sum(one.answered for one in repeated)} of {sum(one.requests for one in repeated)}"]
         lines.append(f"| {_name(method, k)} | {load:g} | " + " | ".join(told) + " |")
     lines += _by_category(results)
+    return "\n".join(lines) + "\n"
+
+
+def paired(results: Sequence[CellResult]) -> str:
+    """Each contender against the first one, repetition by repetition, since all are asked the same prompts in each: means and 95 % intervals."""
+    first = (results[0].method, results[0].k)
+    asked = {(one.method, one.k, one.load, one.category, one.repetition): one for one in results}
+    pairs: dict[tuple[str, int | None, float], list[tuple[CellResult, CellResult]]] = {}
+    for one in results:
+        reference = asked.get((*first, one.load, one.category, one.repetition))
+        if reference and (one.method, one.k) != first:
+            pairs.setdefault((one.method, one.k, one.load), []).append((one, reference))
+    if not pairs:
+        return ""
+    load_name = "concurrency" if results[0].rate is None else "requests/s"
+    lines = [f"| against {_name(*first)} | {load_name} | OTPS (%) | TTFT p50 (ms) |", "|---" * 4 + "|"]
+    for (method, k, load), both in sorted(pairs.items(), key=_order):
+        otps = mean_of([100 * one.otps / reference.otps for one, reference in both])
+        ttft = mean_of([1000 * (one.ttft_p50 - reference.ttft_p50) for one, reference in both])
+        lines.append(f"| {_name(method, k)} | {load:g} | {otps} | {ttft.value:+.0f} ± {ttft.high - ttft.value:.0f} |")
     return "\n".join(lines) + "\n"
 
 
@@ -125,6 +145,11 @@ def _by_category(results: Sequence[CellResult]) -> list[str]:
             cells.append(f"{mean(known):.2f}" if known else "-")
         lines.append(f"| {_name(method, k)} | " + " | ".join(cells) + " |")
     return lines
+
+
+def _order(cell: tuple[tuple[str, int | None, float], object]) -> tuple[str, int, float]:
+    (method, k, load), _ = cell
+    return method, k or 0, load
 
 
 def _name(method: str, k: int | None) -> str:

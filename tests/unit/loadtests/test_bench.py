@@ -13,7 +13,7 @@ from loadtests.datasets import read_prompts
 from loadtests.experiment import CellResult, Contender, Experiment, read_experiment
 from loadtests.page import page
 from loadtests.record import RequestRecord
-from loadtests.report import by_dataset, capacity, comparison, markdown, mean_of
+from loadtests.report import by_dataset, capacity, comparison, markdown, mean_of, paired
 
 OURS = Contender(label="ours", deploy={"model": "m", "speculation": "p_eagle", "num_speculative_tokens": 3})
 
@@ -25,9 +25,9 @@ def experiment(**further):
 
 def result(method="p_eagle", k=3, concurrency=1, repetition=0, otps=10.0, **further):
     return CellResult(
-        label=f"{method}-{k}", method=method, k=k, concurrency=concurrency, repetition=repetition, requests=4, answered=4, otps=otps, ttft_p50=0.1,
+        label=f"{method}-{k}", method=method, k=k, concurrency=concurrency, repetition=repetition, requests=4, answered=4, otps=otps,
         ttft_p95=0.2, tpot_p50=0.01, latency_p50=1.0, latency_p95=2.0, acceptance_length=1.5, acceptance_rates=[0.4, 0.1],
-        machine="m", versions={"ray": "2"}, commit="c", seed=0, **{"dataset": "code", **further},
+        machine="m", versions={"ray": "2"}, commit="c", seed=0, **{"dataset": "code", "ttft_p50": 0.1, **further},
     )  # fmt: skip
 
 
@@ -97,6 +97,14 @@ def test_capacity_is_the_last_rate_before_the_first_that_breaks_the_objective():
 def test_the_table_has_the_ratios():
     results = [result(), result("eagle3", otps=8.0), result("none", None, otps=5.0)]
     assert "| 1 | 8.0 ± 0.0 | 5.0 ± 0.0 | 10.0 ± 0.0 | 1.25 | 2.00 |" in markdown(results)
+
+
+def test_contenders_are_paired_by_repetition():
+    noisy = [(10.0, 0.1), (20.0, 0.2), (30.0, 0.3)]
+    results = [result("none", None, repetition=at, otps=otps, ttft_p50=ttft) for at, (otps, ttft) in enumerate(noisy)]
+    results += [result(repetition=at, otps=1.5 * otps, ttft_p50=ttft + 0.01) for at, (otps, ttft) in enumerate(noisy)]
+    assert paired(results).splitlines()[2:] == ["| P-EAGLE K=3 | 1 | 150.0 ± 0.0 | +10 ± 0 |"]
+    assert paired(results[:3]) == ""
 
 
 def test_data_sets_are_told_apart():
