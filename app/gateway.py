@@ -68,7 +68,7 @@ class Gateway:
     def __init__(self, manager: DeploymentHandle) -> None:
         listening.check(listening.host())
         self._manager = manager
-        self._view = EndpointView(manager)
+        self._view = EndpointView(self._ask)
         self._handles: dict[str, DeploymentHandle] = {}
         self._dispatcher = Dispatcher(self._found, self._refuse)
 

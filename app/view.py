@@ -1,23 +1,22 @@
 """A gateway's view of the endpoints: the manager tells of every change, so that no request waits for it."""
 
 import asyncio
-from collections.abc import Mapping
+import logging
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from ray.serve.handle import DeploymentHandle
-
-from app.dispatch import LOST
 from app.endpoint import Endpoint, EndpointError
 
+logger = logging.getLogger("ray.serve")
 AGAIN_S = 0.5  # before the manager is asked again when it could not be
 
 
 class EndpointView:
     """The endpoints by name, as the manager last told them."""
 
-    def __init__(self, manager: DeploymentHandle) -> None:
-        """Needs a running event loop."""
-        self._manager = manager
+    def __init__(self, ask: Callable[..., Awaitable[Any]]) -> None:
+        """``ask``: calls a method of the manager, in the event loop that runs now."""
+        self._ask = ask
         self._endpoints: Mapping[str, Endpoint] = {}
         self._revision: Any = None
         self._stale = True
@@ -46,20 +45,24 @@ class EndpointView:
         return self._endpoints
 
     async def _look(self) -> None:
+        self._stale = False  # before the answer: what is changed meanwhile is not in it
         try:
-            await self._ask(None)
-        except LOST:
+            await self._take(None)
+        except EndpointError:
+            self._stale = True
             if not self._endpoints:  # what was known before serves until the manager is back
-                raise EndpointError("lost", "the endpoint manager is being replaced; try again") from None
+                raise
 
-    async def _ask(self, seen: Any) -> None:
-        self._revision, endpoints = await self._manager.changes.remote(seen)
+    async def _take(self, seen: Any) -> None:
+        self._revision, endpoints = await self._ask("changes", seen)
         self._endpoints = {endpoint.name: endpoint for endpoint in endpoints}
-        self._stale = False
 
     async def _follow(self) -> None:
         while True:
             try:
-                await self._ask(self._revision)
-            except LOST:
+                await self._take(self._revision)
+            except EndpointError:
+                await asyncio.sleep(AGAIN_S)
+            except Exception:
+                logger.exception("the manager could not be asked for changes; trying again")
                 await asyncio.sleep(AGAIN_S)

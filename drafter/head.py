@@ -77,7 +77,8 @@ def build_head(config: HeadConfig, target: Path, counts: dict[int, int], start_f
     if start_from is not None:
         head.load_state_dict(started, strict=False)
         trained = len({name.split(".")[1] for name in started if name.startswith("layers.")})
-        _add_layers(head, _weights(target), f"model.layers.{target_config.num_hidden_layers - 1}.", range(trained, config.layers))
+        if trained < config.layers:
+            _add_layers(head, _weights(target), f"model.layers.{target_config.num_hidden_layers - 1}.", range(trained, config.layers))
     elif config.start == "target":
         _start_from_target(head, _weights(target), target_config.num_hidden_layers, config.layers)
     head.embed_tokens.weight.requires_grad_(config.embedding == "trained")

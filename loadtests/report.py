@@ -84,7 +84,7 @@ def by_dataset(results: Sequence[CellResult]) -> dict[str, list[CellResult]]:
 def markdown(results: Sequence[CellResult]) -> str:
     """Output tokens a second by load, method and K, with the ratios P-EAGLE is known by; then latencies, acceptance and goodput."""
     cells, load_name = by_cell(results), "concurrency" if results[0].rate is None else "requests/s"
-    methods = sorted({(method, k) for method, k, _ in cells}, key=str)
+    methods = sorted({(method, k) for method, k, _ in cells}, key=_order)
     lines = [
         f"| {load_name} | " + " | ".join(_name(*one) for one in methods) + " | P-EAGLE / EAGLE-3 | P-EAGLE / none |",
         "|---" * (len(methods) + 3) + "|",
@@ -98,7 +98,7 @@ def markdown(results: Sequence[CellResult]) -> str:
         f"| contender | {load_name} | TTFT p50 / p95 (ms) | TPOT p50 (ms) | latency p50 / p95 (s) | acceptance length | good requests/s | answered |",
         "|---" * 8 + "|",
     ]
-    for (method, k, load), repeated in sorted(cells.items(), key=_order):
+    for (method, k, load), repeated in sorted(cells.items(), key=lambda one: _order(one[0])):
         lengths = [one.acceptance_length for one in repeated if one.acceptance_length is not None]
         ttft, late = (1000 * mean(getattr(one, name) for one in repeated) for name in ("ttft_p50", "ttft_p95"))
         tpot = 1000 * mean(one.tpot_p50 for one in repeated)
@@ -124,7 +124,7 @@ def paired(results: Sequence[CellResult]) -> str:
         return ""
     load_name = "concurrency" if results[0].rate is None else "requests/s"
     lines = [f"| against {_name(*first)} | {load_name} | OTPS (%) | TTFT p50 (ms) |", "|---" * 4 + "|"]
-    for (method, k, load), both in sorted(pairs.items(), key=_order):
+    for (method, k, load), both in sorted(pairs.items(), key=lambda one: _order(one[0])):
         otps = mean_of([100 * one.otps / reference.otps for one, reference in both])
         ttft = mean_of([1000 * (one.ttft_p50 - reference.ttft_p50) for one, reference in both])
         lines.append(f"| {_name(method, k)} | {load:g} | {otps} | {ttft.value:+.0f} ± {ttft.high - ttft.value:.0f} |")
@@ -137,7 +137,7 @@ def _by_category(results: Sequence[CellResult]) -> list[str]:
     if not categories:
         return []
     lines = ["", "| acceptance length | " + " | ".join(categories) + " |", "|---" * (len(categories) + 1) + "|"]
-    for method, k in sorted({(one.method, one.k) for one in results if one.acceptance_length is not None}, key=str):
+    for method, k in sorted({(one.method, one.k) for one in results if one.acceptance_length is not None}, key=_order):
         cells = []
         for category in categories:
             lengths = [one.acceptance_length for one in results if (one.method, one.k, one.category) == (method, k, category)]
@@ -147,9 +147,9 @@ def _by_category(results: Sequence[CellResult]) -> list[str]:
     return lines
 
 
-def _order(cell: tuple[tuple[str, int | None, float], object]) -> tuple[str, int, float]:
-    (method, k, load), _ = cell
-    return method, k or 0, load
+def _order(cell: tuple[str, int | None] | tuple[str, int | None, float]) -> tuple[str, int, float]:
+    method, k, *load = cell
+    return method, k or 0, load[0] if load else 0.0
 
 
 def _name(method: str, k: int | None) -> str:
@@ -167,7 +167,7 @@ def comparison(before: Sequence[CellResult], after: Sequence[CellResult]) -> str
     """Two runs of an experiment, cell by cell: a difference where the 95 % intervals do not overlap, else noise."""
     earlier, later = by_cell(before), by_cell(after)
     lines = ["| contender | load | before (OTPS) | after (OTPS) | ratio | |", "|---" * 6 + "|"]
-    for method, k, load in sorted(set(earlier) & set(later), key=str):
+    for method, k, load in sorted(set(earlier) & set(later), key=_order):
         old, new = (mean_of([one.otps for one in cells[method, k, load]]) for cells in (earlier, later))
         verdict = "difference" if old.differs(new) else "noise"
         lines.append(f"| {_name(method, k)} | {load:g} | {old} | {new} | {new.value / old.value:.2f} | {verdict} |")
@@ -178,7 +178,7 @@ def capacity(results: Sequence[CellResult]) -> str:
     """Of an open loop with an SLO: the highest rate at which each contender's p95 TTFT kept it, all below it too."""
     lines = ["| contender | requests/s | output tokens/s | p95 TTFT (ms) | breaks at (requests/s) |", "|---" * 5 + "|"]
     cells = by_cell(results)
-    for method, k in sorted({(method, k) for method, k, _ in cells}, key=str):
+    for method, k in sorted({(method, k) for method, k, _ in cells}, key=_order):
         kept, broken = None, None
         for load in sorted(load for one, other, load in cells if (one, other) == (method, k)):
             repeated = cells[method, k, load]

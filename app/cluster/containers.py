@@ -8,7 +8,7 @@ from app.ray_environment import ASSIGNMENTS
 DASHBOARDS = "/var/lib/grafana/dashboards"
 PROMETHEUS, GRAFANA = "prom/prometheus:v3.7.3", "grafana/grafana:12.3.0"
 
-DOCKERFILE_GPU = """# CUDA: docker build -f cluster/Dockerfile.gpu -t peagle-serve:gpu .
+DOCKERFILE_GPU = f"""# CUDA: docker build -f cluster/Dockerfile.gpu -t peagle-serve:gpu .
 FROM nvidia/cuda:12.9.1-runtime-ubuntu24.04
 
 SHELL ["/bin/bash", "-o", "pipefail", "-c"]
@@ -22,12 +22,12 @@ RUN uv venv --python 3.11 /opt/venv \\
   && uv pip install --no-cache --python /opt/venv/bin/python --editable '.[gpu]' \\
   && useradd --create-home --uid 1000 ray \\
   && mkdir -p /var/lib/peagle && chown ray /var/lib/peagle
-ENV PATH=/opt/venv/bin:$PATH PEAGLE_HOME=/var/lib/peagle ENVIRONMENT
+ENV PATH=/opt/venv/bin:$PATH PEAGLE_HOME=/var/lib/peagle {ASSIGNMENTS}
 USER 1000
 EXPOSE 8000 8080 8265
-""".replace("ENVIRONMENT", ASSIGNMENTS)
+"""
 
-DOCKERFILE_CPU = """# CPU, for demonstrations and tests: docker build -f cluster/Dockerfile.cpu -t peagle-serve:cpu .
+DOCKERFILE_CPU = f"""# CPU, for demonstrations and tests: docker build -f cluster/Dockerfile.cpu -t peagle-serve:cpu .
 FROM python:3.11-slim-bookworm
 
 RUN apt-get update \\
@@ -38,11 +38,11 @@ COPY . .
 RUN make .venv/ready PYTHON=python3.11 \\
   && useradd --create-home --uid 1000 ray \\
   && mkdir -p /var/lib/peagle && chown ray /var/lib/peagle
-ENV PATH=/opt/peagle-serve/.venv/bin:$PATH PEAGLE_HOME=/var/lib/peagle ENVIRONMENT
+ENV PATH=/opt/peagle-serve/.venv/bin:$PATH PEAGLE_HOME=/var/lib/peagle {ASSIGNMENTS}
 USER 1000
 EXPOSE 8000 8080 8265
 CMD ["sh", "-c", "ray start --head --num-cpus=8 --metrics-export-port=8080 && serve run cluster/serve/smollm2-135m-instruct.yaml"]
-""".replace("ENVIRONMENT", ASSIGNMENTS)
+"""
 
 
 def compose() -> dict[str, Any]:
