@@ -33,8 +33,10 @@ class DatasetUser(StreamingUser):
     def ask(self, due: float | None = None) -> None:
         """One prompt."""
         if not _prompts:
+            already = id(self) in _idle
             _idle.add(id(self))  # Locust's own count of users falls too late
-            if len(_idle) >= self.environment.runner.target_user_count:
+            # Once: a second stop would kill a user that is waiting for what it has open.
+            if not already and len(_idle) >= self.environment.runner.target_user_count:
                 gevent.spawn(self.environment.runner.quit)  # which waits for what is open, this one included
             if due is None:
                 raise StopUser

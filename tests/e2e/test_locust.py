@@ -95,10 +95,11 @@ def test_shapes_change_how_many_users_there_are(url, tmp_path):
     assert spike > 2 * quiet
 
 
-def test_a_file_of_prompts_is_asked_once_each_and_then_it_ends(url, tmp_path):
+@pytest.mark.parametrize("arrivals", [("--users=3", "--spawn-rate=3"), ("--users=1", "--rate=50")], ids=["closed", "open"])
+def test_a_file_of_prompts_is_asked_once_each_and_then_it_ends(url, tmp_path, arrivals):
     prompts, records = tmp_path / "prompts", tmp_path / "records"
     prompts.write_text("".join(json.dumps({"prompt": f"question {number}"}) + "\n" for number in range(7)))
-    command = [sys.executable, "-m", "locust", "-f", "loadtests/dataset_user.py", "--headless", f"--host={url}", "--users=3", "--spawn-rate=3",
+    command = [sys.executable, "-m", "locust", "-f", "loadtests/dataset_user.py", "--headless", f"--host={url}", *arrivals, "--stop-timeout=60",
                f"--prompts={prompts}", f"--records={records}"]  # fmt: skip
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=60)
     asked = [one.prompt for one in read_records(records)]
