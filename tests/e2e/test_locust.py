@@ -95,7 +95,7 @@ def test_shapes_change_how_many_users_there_are(url, tmp_path):
     assert spike > 2 * quiet
 
 
-@pytest.mark.parametrize("arrivals", [("--users=3", "--spawn-rate=3"), ("--users=1", "--rate=50")], ids=["closed", "open"])
+@pytest.mark.parametrize("arrivals", [("--users=3", "--spawn-rate=3"), *(("--users=1", f"--rate={rate}") for rate in (30, 50, 100))])
 def test_a_file_of_prompts_is_asked_once_each_and_then_it_ends(url, tmp_path, arrivals):
     prompts, records = tmp_path / "prompts", tmp_path / "records"
     prompts.write_text("".join(json.dumps({"prompt": f"question {number}"}) + "\n" for number in range(7)))
