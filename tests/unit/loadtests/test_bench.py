@@ -49,6 +49,7 @@ def test_every_contender_is_asked_the_same_and_every_repetition_something_else()
     assert first != prompts(experiment(), cell(4, 1))
     assert len(first) == 16
     assert len(prompts(experiment(requests=2), cell(8, 0))) == 32  # four for each at a time
+    assert len(prompts(experiment(rates=[2.0], requests=2880), cell(2, -1))) == 8  # an hour's load is not warmed up for an hour
 
 
 def test_a_contender_is_ours_or_a_peer_and_has_a_name_of_its_own():
