@@ -52,7 +52,7 @@ class Endpoint(BaseModel):
     running: int = Field(default=0, description="Replicas that run.")
     head_failure: str | None = Field(default=None, description="Why it serves without its head, where it does.")
     refused: tuple[str, ...] = Field(default=(), description="Digests of requests that two of its engines died of.")
-    declared: bool = Field(default=False, description="Whether it comes from the application's own arguments.")
+    declared: EndpointSpec | None = Field(default=None, description="What the application's own arguments said, where they name it.")
     created: datetime = Field(default_factory=lambda: datetime.now(UTC), description="When it was created.")
     modified: datetime = Field(default_factory=lambda: datetime.now(UTC), description="When its state last changed.")
 
@@ -64,6 +64,21 @@ class Endpoint(BaseModel):
     def application(self) -> str:
         """The Serve application that serves."""
         return application_name(self.name, self.version)
+
+    @staticmethod
+    def declared_as(spec: EndpointSpec, known: "Endpoint | None") -> "Endpoint":
+        """The endpoint of the application's own arguments. What clients made of it since these last said the same stands.
+
+        Args:
+            spec: what the arguments say.
+            known: the endpoint of that name, if there is one.
+        """
+        if known is None:
+            return Endpoint(spec=spec, declared=spec)
+        if known.status is Status.FAILED or spec not in (known.spec, known.declared):
+            serving = known.status is Status.IN_SERVICE
+            known = known.updated_to(spec) if serving else Endpoint(spec=spec, version=known.latest + 1, latest=known.latest + 1)
+        return known.model_copy(update={"declared": spec})
 
     def updated_to(self, spec: EndpointSpec, config: str | None = None, variant: str = "AllTraffic") -> "Endpoint":
         """This endpoint, being updated: what serves goes on until the successor is in service."""

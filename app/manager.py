@@ -62,11 +62,8 @@ class EndpointManager:
                 self._registry.put(endpoint.into(Status.DELETING))
         for spec in declared:
             known = self._registry.get(spec.name)
-            if known is None or known.spec != spec or known.status is Status.FAILED:
-                serving = known is not None and known.status is Status.IN_SERVICE
-                following = known.latest + 1 if known else 0
-                endpoint = known.updated_to(spec) if known and serving else Endpoint(spec=spec, version=following, latest=following)
-                self._registry.put(endpoint.model_copy(update={"declared": True}))
+            if (endpoint := Endpoint.declared_as(spec, known)) != known:
+                self._registry.put(endpoint)
 
     async def create(self, spec: EndpointSpec) -> Endpoint:
         """Register an endpoint; it is deployed in the background.

@@ -14,6 +14,9 @@ from app.endpoint import Endpoint
 MIGRATIONS = (
     "CREATE TABLE IF NOT EXISTS endpoints (name TEXT PRIMARY KEY, endpoint TEXT NOT NULL)",
     "CREATE TABLE records (kind TEXT NOT NULL, name TEXT NOT NULL, record TEXT NOT NULL, PRIMARY KEY (kind, name))",
+    # `declared` was true or false before it was what the arguments said.
+    "UPDATE endpoints SET endpoint = json_set(endpoint, '$.declared', json(CASE WHEN json_extract(endpoint, '$.declared')"
+    " THEN json_extract(endpoint, '$.spec') ELSE 'null' END))",
 )
 
 

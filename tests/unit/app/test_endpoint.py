@@ -1,7 +1,10 @@
+import json
+import sqlite3
+
 import pytest
 
 from app.endpoint import Application, Endpoint, Status, Step, failure_reason, next_step
-from app.registry import Registry
+from app.registry import MIGRATIONS, Registry
 from deployments.spec import EndpointSpec, application_name, application_version
 
 SPEC = EndpointSpec(name="e", model="m")
@@ -106,3 +109,39 @@ def test_the_registry_remembers(tmp_path):
     assert [endpoint.name for endpoint in again.all()] == ["e"]
     again.remove("e")
     assert Registry(path).get("e") is None
+
+
+CHANGED = SPEC.model_copy(update={"model": "n"})
+
+
+@pytest.mark.parametrize(
+    ("said", "known", "spec", "status", "successor"),
+    [
+        (SPEC, None, SPEC, CREATING, None),
+        (SPEC, Endpoint(spec=SPEC, declared=SPEC, status=IN_SERVICE), SPEC, IN_SERVICE, None),
+        (SPEC, Endpoint(spec=CHANGED, declared=SPEC, status=IN_SERVICE), CHANGED, IN_SERVICE, None),  # a client's update stands
+        (CHANGED, Endpoint(spec=SPEC, declared=SPEC, status=IN_SERVICE), SPEC, UPDATING, CHANGED),
+        (CHANGED, Endpoint(spec=SPEC, status=IN_SERVICE), SPEC, UPDATING, CHANGED),  # a client's endpoint, named from now on
+        (CHANGED, Endpoint(spec=SPEC, declared=SPEC), CHANGED, CREATING, None),
+        (SPEC, Endpoint(spec=SPEC, declared=SPEC, status=FAILED), SPEC, CREATING, None),
+    ],
+)
+def test_what_the_arguments_say_of_an_endpoint(said, known, spec, status, successor):
+    endpoint = Endpoint.declared_as(said, known)
+    assert (endpoint.spec, endpoint.status, endpoint.declared) == (spec, status, said)
+    assert (endpoint.successor.spec if endpoint.successor else None) == successor
+    assert Endpoint.declared_as(said, endpoint) == endpoint
+
+
+def test_a_registry_that_knew_only_whether_an_endpoint_was_declared(tmp_path):
+    database = sqlite3.connect(tmp_path / "old.sqlite", isolation_level=None)
+    for migration in MIGRATIONS[:2]:
+        database.execute(migration)
+    database.execute("PRAGMA user_version = 2")
+    for name, declared in (("theirs", True), ("clients", False)):
+        old = Endpoint(spec=EndpointSpec(name=name, model="m")).model_dump(mode="json") | {"declared": declared}
+        database.execute("INSERT INTO endpoints VALUES (?, ?)", (name, json.dumps(old)))
+    database.close()
+    clients, theirs = Registry(tmp_path / "old.sqlite").all()
+    assert theirs.declared == theirs.spec
+    assert clients.declared is None
