@@ -194,13 +194,14 @@ def evaluate(
 @app.command()
 def quantize(
     folder: Annotated[Path, typer.Argument(help="Where the quantized target goes.")],
-    scheme: Annotated[Literal["int8", "int4"], typer.Option(help="int4: weights in groups of 64; int8: weights and activations.")] = "int4",
+    scheme: Annotated[Literal["int8", "int4"], typer.Option(help="int4: weights in groups of 32; int8: weights and activations.")] = "int4",
+    data: Annotated[Path | None, typer.Option(help="The target's own answers: int4 is calibrated on some. Without: rounding to nearest.")] = None,
     target: TargetFolder = None,
 ) -> None:
     """Write the target with quantized weights, to evaluate a head on it (`evaluate --target FOLDER`)."""
     from drafter.quantize import quantize_target
 
-    console.print(f"quantized: {quantize_target(_target(target), folder, scheme)}")
+    console.print(f"quantized: {quantize_target(_target(target), folder, scheme, data)}")
 
 
 @app.command()

@@ -1,6 +1,6 @@
-"""A target with quantized weights, by rounding to nearest, to see that a head made for the original still drafts for it."""
+"""A target with quantized weights, to see that a head made for the original still drafts for it."""
 
-from collections.abc import Iterable
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,12 +16,16 @@ from compressed_tensors.quantization import (
 from compressed_tensors.quantization.utils import calculate_qparams, is_module_quantized
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from drafter.data import read_generations
+from drafter.gptq import calibrate, rounded
+
 Scheme = Literal["int8", "int4"]
-GROUP = 64  # divides the sizes of small models too; presets' 128 does not
+GROUP = 32  # divides the sizes of small models too; presets' 128 does not
+CALIBRATED = 128  # answers
 
 
 def scheme_of(name: Scheme) -> QuantizationScheme:
-    """int4: weights alone, in groups of 64. int8: per-channel weights and per-token activations, since vLLM's CPU kernels
+    """int4: weights alone, in groups of 32. int8: per-channel weights and per-token activations, since vLLM's CPU kernels
     (0.29) have no 8-bit scheme for weights alone.
     """
     if name == "int4":
@@ -34,18 +38,34 @@ def scheme_of(name: Scheme) -> QuantizationScheme:
     )
 
 
-def quantize_target(target: Path, folder: Path, scheme: Scheme) -> Path:
-    """Write ``target`` quantized as ``folder``, in compressed-tensors' format, which vLLM reads. The output layer stays as it is."""
+def quantize_target(target: Path, folder: Path, scheme: Scheme, data: Path | None = None) -> Path:
+    """Write ``target`` quantized as ``folder``, in compressed-tensors' format, which vLLM reads. The output layer stays as it is.
+
+    Args:
+        target: the original's folder.
+        folder: where the quantized one goes.
+        scheme: of ``scheme_of``.
+        data: the target's own answers, on the first of which int4 is calibrated; None: every weight goes to the nearest.
+
+    Raises:
+        DataError: a row of the data is wrong.
+    """
     model = AutoModelForCausalLM.from_pretrained(target, dtype=torch.bfloat16)
     apply_quantization_config(model, QuantizationConfig(config_groups={"group_0": scheme_of(scheme)}, ignore=["lm_head"]))
-    modules: Iterable[Any] = model.modules()
-    for module in modules:
-        if is_module_quantized(module):
-            args: QuantizationArgs = module.quantization_scheme.weights
-            rows = module.weight.shape[0]
-            groups = module.weight.data.reshape(rows, -1, args.group_size or module.weight.shape[1])
+    modules: dict[str, Any] = {name: module for name, module in model.named_modules() if is_module_quantized(module)}
+    products = {}
+    if data and scheme == "int4":
+        answers = islice(read_generations(data, model.config.vocab_size), CALIBRATED)
+        products = calibrate(AutoModelForCausalLM.from_pretrained(target), [answer.token_ids for answer in answers])
+    for name, module in modules.items():
+        args: QuantizationArgs = module.quantization_scheme.weights
+        if name in products:
+            weight, scale = rounded(module.weight.data, products[name], args)
+            module.weight.data.copy_(weight)
+        else:
+            groups = module.weight.data.reshape(module.weight.shape[0], -1, args.group_size or module.weight.shape[1])
             scale, _ = calculate_qparams(groups.amin(-1), groups.amax(-1), args)
-            module.weight_scale.data.copy_(scale.reshape(module.weight_scale.shape))
+        module.weight_scale.data.copy_(scale.reshape(module.weight_scale.shape))
     compressor: Any = ModelCompressor.from_pretrained_model(model)
     compressor.compress_model(model)
     model.save_pretrained(folder)
