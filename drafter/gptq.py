@@ -1,6 +1,6 @@
 """Rounding weights so that what one column loses the later ones make up for: GPTQ (arXiv 2210.17323), on a target's own answers."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -13,7 +13,7 @@ DAMPING = 0.01  # of the mean diagonal, as the paper has it
 
 
 @contextmanager
-def input_products(modules: dict[str, torch.nn.Module]) -> Iterator[dict[str, torch.Tensor]]:
+def input_products(modules: Mapping[str, torch.nn.Module]) -> Iterator[dict[str, torch.Tensor]]:
     """The sums of x x^T [in, in] over all inputs x that pass through each module inside the block."""
     products: dict[str, torch.Tensor] = {}
 

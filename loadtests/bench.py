@@ -144,7 +144,7 @@ def _measured(experiment: Experiment, folder: Path, cell: Cell, url: str) -> Cel
     asked.write_text("".join(json.dumps({"prompt": one}) + "\n" for one in prompts(experiment, cell)))
     users = 1 if experiment.rates else int(cell.load)  # in an open loop one user sends them all
     options = {"host": contender.url or url, "endpoint": contender.model or contender.label, "users": users, "spawn-rate": users,
-               "rate": cell.load if experiment.rates else 0, "stop-timeout": 600,
+               "rate": cell.load if experiment.rates else 0, "seed": f"{experiment.seed} {cell.repetition}", "stop-timeout": 600,
                "max-tokens": experiment.max_tokens, "prompts": asked.resolve(), "records": records.resolve(), "exit-code-on-error": 0}  # fmt: skip
     command = [sys.executable, "-m", "locust", "-f", "loadtests/dataset_user.py", "--headless", "--only-summary"]
     before = _acceptance(contender, url)

@@ -6,6 +6,7 @@ The last word picks the users; without it all kinds are mixed. ``--rate`` makes 
 """
 
 import inspect
+import itertools
 import random
 import textwrap
 import time
@@ -39,6 +40,7 @@ def _options(parser: LocustArgumentParser) -> None:
     parser.add_argument("--max-tokens", type=int, default=64, help="Tokens of an answer at most.")
     parser.add_argument("--think-s", type=float, default=0.0, help="Mean time a user thinks between two requests, exponential.")
     parser.add_argument("--rate", type=float, default=0.0, help="Open loop: requests a second of all users together; 0: closed loop.")
+    parser.add_argument("--seed", default=None, help="Open loop: draw the same arrivals again.")
     parser.add_argument("--retries", type=int, default=0, help="How often to send a request whose connection broke again; the SDKs' default is 2.")
     parser.add_argument("--records", default="", help="File that gets a JSON line a request.")
 
@@ -47,9 +49,12 @@ class StreamingUser(HttpUser):
     """What all users share: thinking or open-loop arrivals, and one request."""
 
     abstract = True
+    _numbers = itertools.count()
 
     def on_start(self) -> None:
         """Locust's hook."""
+        seed = self.environment.parsed_options.seed
+        self._arrivals = random.Random(f"{seed} {next(self._numbers)}" if seed is not None else None)
         self._next = time.perf_counter()
         self._open: set[gevent.Greenlet] = set()
 
@@ -74,7 +79,7 @@ class StreamingUser(HttpUser):
         if not options.rate:
             self.ask()
             return
-        self._next += random.expovariate(options.rate / users)
+        self._next += self._arrivals.expovariate(options.rate / users)
         gevent.sleep(max(0.0, self._next - time.perf_counter()))
         asking = gevent.spawn(self.ask, self._next)
         self._open.add(asking)

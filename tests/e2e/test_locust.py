@@ -80,6 +80,17 @@ def test_in_an_open_loop_requests_do_not_wait_for_answers(url, tmp_path):
     assert min(after - before for before, after in itertools.pairwise(starts)) < FIRST_S
 
 
+def test_with_a_seed_the_arrivals_are_the_same(url, tmp_path):
+    def gaps(name, *seed):
+        (tmp_path / name).mkdir()
+        starts = sorted(one.start for one in run(url, tmp_path / name, "--rate=4", *seed, "ChatUser", users=1))
+        return [round(after - before, 1) for before, after in itertools.pairwise(starts)][:8]
+
+    first, again, other = gaps("first", "--seed=1"), gaps("again", "--seed=1"), gaps("other")
+    assert first == pytest.approx(again, abs=0.11)
+    assert first != pytest.approx(other, abs=0.11)
+
+
 def test_csv_html_and_several_processes(url, tmp_path):
     records = run(url, tmp_path, f"--csv={tmp_path / 'out'}", f"--html={tmp_path / 'out.html'}", "--processes=2", "ChatUser", users=4)
     rows = (tmp_path / "out_stats.csv").read_text()
