@@ -60,10 +60,12 @@ def rounded(weight: torch.Tensor, products: torch.Tensor, args: QuantizationArgs
     for start in range(0, weight.shape[1], size):
         scale = _best_scale(left[:, start : start + size], damped.diagonal()[start : start + size], low, high).to(weight.dtype)
         scales.append(scale)
-        for column in range(start, start + size):
+        end, lost = start + size, torch.empty(len(weight), size)
+        for column in range(start, end):
             result[:, column] = (left[:, column] / scale.float()).round().clamp(low, high) * scale.float()
-            lost = (left[:, column] - result[:, column]) / upper[column, column]
-            left[:, column + 1 :] -= torch.outer(lost, upper[column, column + 1 :])
+            lost[:, column - start] = (left[:, column] - result[:, column]) / upper[column, column]
+            left[:, column + 1 : end] -= torch.outer(lost[:, column - start], upper[column, column + 1 : end])
+        left[:, end:] -= lost @ upper[start:end, end:]
     return result, torch.stack(scales, 1)
 
 
