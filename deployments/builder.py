@@ -12,6 +12,7 @@ ROUTER = "deployments.router:SoonestFinish"
 STATS_PERIOD_S = 1.0  # how often replicas tell routers and the autoscaler
 LOGGING = {"encoding": "JSON"}  # a line an event, with the request's id; a Serve config's own does not reach applications deployed later
 HEALTH_CHECK_PERIOD_S = 2.0  # Serve sees a dead replica no sooner; at Ray's 10 s an endpoint is that much longer one replica short
+LOOK_AGAIN_S = 0.1  # at most, before replicas that were full are asked again: a free slot is idle as long
 HEALTH_CHECK_TIMEOUT_S = 60.0  # a loaded engine may take long to answer; at Ray's 10 s loaded replicas are killed (ray#54070)
 
 
@@ -37,6 +38,7 @@ def deployment_options(spec: EndpointSpec, router: str = ROUTER) -> dict[str, An
         "request_router_config": {
             "request_router_class": router,
             "request_routing_stats_period_s": STATS_PERIOD_S,
+            "max_backoff_s": LOOK_AGAIN_S,
         },
         "health_check_period_s": HEALTH_CHECK_PERIOD_S,
         "health_check_timeout_s": HEALTH_CHECK_TIMEOUT_S,

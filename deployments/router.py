@@ -30,6 +30,7 @@ class SoonestFinish(FIFOMixin, RequestRouter):
         """Serve's hook: a rank for each replica, the best first."""
         if pending_request is None:
             return [candidate_replicas]
+        pending_request.routing_context.should_backoff = True  # else Serve asks full replicas again without a pause
         body = _body(pending_request)
         asked, prompt = demand(body), blocks(prompt_text(body))
         estimates = {replica.replica_id: self._estimate(replica, asked, prompt) for replica in candidate_replicas}
