@@ -2,6 +2,8 @@
 
 import os
 
+import psutil
+
 from drafter.engine import preloads
 
 MIN_CORES = 2
@@ -12,9 +14,12 @@ EVERYTHING_ELSE_GIB = 3.0  # Ray, the gateway, the endpoint manager
 def environment(tensor_parallel_size: int = 1) -> dict[str, str]:
     """Environment of an engine's processes on a CPU."""
     found = {"LD_PRELOAD": ":".join(preloads())}
+    cores = sorted(os.sched_getaffinity(0))
     if tensor_parallel_size > 1:  # left to itself, vLLM gives each worker a memory node, and most machines have one
-        found["VLLM_CPU_OMP_THREADS_BIND"] = binding(sorted(os.sched_getaffinity(0)), tensor_parallel_size)
-    return found
+        return found | {"VLLM_CPU_OMP_THREADS_BIND": binding(cores, tensor_parallel_size)}
+    # Left to itself, vLLM binds every engine of a machine to the same cores, and replicas wait for each other while others idle.
+    threads = max(1, min(len(cores), psutil.cpu_count(logical=False) or 1) - 1)
+    return found | {"VLLM_CPU_OMP_THREADS_BIND": "nobind", "OMP_NUM_THREADS": str(threads), "KMP_BLOCKTIME": "5"}  # ms a thread spins
 
 
 def binding(cores: list[int], workers: int) -> str:

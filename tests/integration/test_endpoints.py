@@ -1,6 +1,7 @@
 """Endpoints come, go and fail at run time without touching each other."""
 
 import json
+import os
 import shutil
 import time
 
@@ -12,6 +13,7 @@ from safetensors.torch import load_file, save_file
 from app.catalog import get_card
 from app.client import GatewayError
 from tests.conftest import P_EAGLE
+from tests.stack import processes
 
 MODEL = "smollm2-135m-instruct"
 
@@ -34,6 +36,12 @@ def delete(server, name):
             return
         time.sleep(0.3)
     pytest.fail(f"{name} is not gone after two minutes")
+
+
+def test_engines_share_all_cores(server):
+    workers = processes(psutil.Process(), "VLLM::Worker")
+    assert len(workers) >= 3
+    assert {frozenset(one.cpu_affinity()) for one in workers} == {frozenset(os.sched_getaffinity(0))}  # vLLM alone binds all to one core
 
 
 @pytest.fixture
