@@ -4,6 +4,7 @@ import base64
 import html
 import io
 from collections.abc import Mapping, Sequence
+from math import isfinite
 from typing import Any
 
 from loadtests.experiment import CellResult
@@ -62,7 +63,7 @@ def _otps(results: Sequence[CellResult]) -> str:
     cells = by_cell(results)
     for method, k in sorted({(method, k) for method, k, _ in cells}, key=str):
         points = sorted((load, mean_of([one.otps for one in these])) for (m, n, load), these in cells.items() if (m, n) == (method, k))
-        errors = [one.high - one.value for _, one in points]
+        errors = [one.high - one.value if isfinite(one.high) else 0.0 for _, one in points]
         axes.errorbar([x for x, _ in points], [one.value for _, one in points], yerr=errors, marker="o", label=f"{method} {k or ''}")
     axes.set_xscale("log", base=2)
     axes.set_xlabel("requests at a time")

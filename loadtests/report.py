@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from math import inf, isfinite
 from pathlib import Path
 from statistics import mean, stdev
 from typing import NamedTuple
@@ -46,8 +47,12 @@ class Mean(NamedTuple):
     low: float
     high: float
 
+    def __format__(self, how: str) -> str:
+        half = self.high - self.value
+        return f"{self.value:{how}}" + (f" ± {half:{how.removeprefix('+')}}" if isfinite(half) else "")
+
     def __str__(self) -> str:
-        return f"{self.value:.1f} ± {self.high - self.value:.1f}"
+        return f"{self:.1f}"
 
     def differs(self, other: "Mean") -> bool:
         """Whether the intervals do not overlap; overlap is called noise."""
@@ -55,12 +60,12 @@ class Mean(NamedTuple):
 
 
 def mean_of(values: Sequence[float]) -> Mean:
-    """The mean of repetitions; one alone has no interval."""
+    """The mean of repetitions; one alone may lie anywhere."""
     from scipy import stats
 
     value = mean(values)
     if len(values) < 2:
-        return Mean(value, value, value)
+        return Mean(value, -inf, inf)
     half = float(stats.t.ppf(0.975, len(values) - 1)) * stdev(values) / len(values) ** 0.5
     return Mean(value, value - half, value + half)
 
@@ -127,7 +132,7 @@ def paired(results: Sequence[CellResult]) -> str:
     for (method, k, load), both in sorted(pairs.items(), key=lambda one: _order(one[0])):
         otps = mean_of([100 * one.otps / reference.otps for one, reference in both])
         ttft = mean_of([1000 * (one.ttft_p50 - reference.ttft_p50) for one, reference in both])
-        lines.append(f"| {_name(method, k)} | {load:g} | {otps} | {ttft.value:+.0f} ± {ttft.high - ttft.value:.0f} |")
+        lines.append(f"| {_name(method, k)} | {load:g} | {otps} | {ttft:+.0f} |")
     return "\n".join(lines) + "\n"
 
 
