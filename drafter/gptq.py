@@ -1,6 +1,6 @@
 """Rounding weights so that what one column loses the later ones make up for: GPTQ (arXiv 2210.17323), on a target's own answers."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -31,10 +31,9 @@ def input_products(modules: Mapping[str, torch.nn.Module]) -> Iterator[dict[str,
 
 
 @torch.no_grad()
-def calibrate(model: Any, rows: Sequence[Sequence[int]]) -> dict[str, torch.Tensor]:
-    """``input_products`` of a model's linear modules over rows of token ids."""
-    linear = {name: module for name, module in model.named_modules() if isinstance(module, torch.nn.Linear) and name != "lm_head"}
-    with input_products(linear) as products:
+def calibrate(model: Any, names: Iterable[str], rows: Sequence[Sequence[int]]) -> dict[str, torch.Tensor]:
+    """``input_products`` of the named modules of a model over rows of token ids."""
+    with input_products({name: model.get_submodule(name) for name in names}) as products:
         for row in track(rows, "calibrating"):
             model(input_ids=torch.tensor([row]))
     return products

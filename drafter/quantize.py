@@ -56,7 +56,7 @@ def quantize_target(target: Path, folder: Path, scheme: Scheme, data: Path | Non
     products = {}
     if data and scheme == "int4":
         answers = islice(read_generations(data, model.config.vocab_size), CALIBRATED)
-        products = calibrate(AutoModelForCausalLM.from_pretrained(target), [answer.token_ids for answer in answers])
+        products = calibrate(AutoModelForCausalLM.from_pretrained(target), modules, [answer.token_ids for answer in answers])
     for name, module in modules.items():
         args: QuantizationArgs = module.quantization_scheme.weights
         if name in products:
