@@ -199,6 +199,8 @@ def quantize(
     target: TargetFolder = None,
 ) -> None:
     """Write the target with quantized weights, to evaluate a head on it (`evaluate --target FOLDER`)."""
+    if data and scheme == "int8":
+        raise typer.BadParameter("int8 is rounded to the nearest and calibrates on nothing; leave --data out, or take --scheme int4")
     from drafter.quantize import quantize_target
 
     console.print(f"quantized: {quantize_target(_target(target), folder, scheme, data)}")
