@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import distributions
 from pathlib import Path
 from statistics import median, quantiles
@@ -18,6 +18,7 @@ from typing import NamedTuple
 import httpx
 
 from app.client import Client
+from deployments.figures import EngineFigures
 from drafter.acceptance import Acceptance
 from loadtests.datasets import read_prompts
 from loadtests.experiment import CellResult, Contender, Experiment, Slo, cell_name, read_results
@@ -93,7 +94,7 @@ def run(experiment: Experiment, folder: Path, url: str, told: Callable[[str], No
                 told(f"warming up {contender.label}")
                 _measured(experiment, folder, missing[0]._replace(contender=contender, repetition=-1), url)
             if experiment.watch_s is not None:
-                running.enter_context(watched(folder / LOOKS, experiment.watch_s))
+                running.enter_context(watched(folder / LOOKS, experiment.watch_s, partial(_requests, group, url)))
             for cell in missing:
                 how = "a second" if experiment.rates else "at a time"
                 which = ", ".join(filter(None, (cell.contender.label, cell.asked, cell.category)))
@@ -154,10 +155,20 @@ def _measured(experiment: Experiment, folder: Path, cell: Cell, url: str) -> Cel
     return summary(experiment, cell, read_records(records), accepted)
 
 
-def _acceptance(contender: Contender, url: str) -> Acceptance | None:
+def _figures(contender: Contender, url: str) -> EngineFigures | None:
     if contender.deploy is None:
         return None
-    return Acceptance.model_validate(Client(url).call("GET", f"/v1/endpoints/{contender.label}/stats")["acceptance"])
+    return EngineFigures.model_validate(Client(url).call("GET", f"/v1/endpoints/{contender.label}/stats"))
+
+
+def _acceptance(contender: Contender, url: str) -> Acceptance | None:
+    figures = _figures(contender, url)
+    return figures.acceptance if figures else None
+
+
+def _requests(group: Sequence[Contender], url: str) -> int:
+    figures = [found for one in group if (found := _figures(one, url))]
+    return sum(one.running + one.waiting for one in figures)
 
 
 def summary(experiment: Experiment, cell: Cell, records: Sequence[RequestRecord], accepted: Acceptance | None) -> CellResult:

@@ -1,8 +1,8 @@
-"""What the stack's processes hold and take under load: memory, open files, placement groups, processor time. A soak shows what grows."""
+"""What the stack holds and takes under load: memory, open files, placement groups, requests, processor time. A soak shows what grows."""
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import mean
@@ -34,6 +34,7 @@ class Look(BaseModel):
     files: dict[str, int] = Field(description="Open files and sockets, by part.")
     processor_s: dict[str, float] = Field(description="Processor seconds taken since they started, by part.")
     placement_groups: int = Field(description="Ray's placement groups that hold resources.")
+    requests: int = Field(description="Requests in the engines, decoded or waiting.")
 
 
 class Stack:
@@ -42,8 +43,8 @@ class Stack:
     def __init__(self) -> None:
         self._known: dict[psutil.Process, str] = {}
 
-    def look(self) -> Look:
-        """What they hold now."""
+    def look(self, requests: int) -> Look:
+        """What they hold now, and the requests that are in the engines."""
         memory: dict[str, float] = dict.fromkeys(_PARTS.values(), 0.0)
         processor: dict[str, float] = dict.fromkeys(_PARTS.values(), 0.0)
         files: dict[str, int] = dict.fromkeys(_PARTS.values(), 0)
@@ -55,7 +56,7 @@ class Stack:
                     processor[part] += sum(process.cpu_times()[:2])
             except psutil.Error:  # it has ended meanwhile
                 continue
-        return Look(at=time.time(), memory_mib=memory, files=files, processor_s=processor, placement_groups=_placement_groups())
+        return Look(at=time.time(), memory_mib=memory, files=files, processor_s=processor, placement_groups=_placement_groups(), requests=requests)
 
     def _part(self, process: psutil.Process) -> str | None:
         if process not in self._known:
@@ -78,13 +79,13 @@ def _placement_groups() -> int:
 
 
 @contextmanager
-def watched(path: Path, every_s: float) -> Iterator[None]:
-    """Look at the stack every so often, and once at the end, into a JSONL file."""
+def watched(path: Path, every_s: float, requests: Callable[[], int]) -> Iterator[None]:
+    """Look at the stack every so often, and once at the end, into a JSONL file; ``requests`` counts those in the engines."""
     stack, ended = Stack(), threading.Event()
 
     def note() -> None:
         with path.open("a") as file:
-            file.write(stack.look().model_dump_json() + "\n")
+            file.write(stack.look(requests()).model_dump_json() + "\n")
 
     def keep_looking() -> None:
         while not ended.wait(every_s):
@@ -121,5 +122,9 @@ def held(looks: Sequence[Look]) -> str:
         share = 100 * (looks[-1].processor_s[part] - looks[0].processor_s[part]) / max(1e-9, looks[-1].at - looks[0].at)
         told = [", ".join(f"{one:,.0f}" for one in memory), growth, ", ".join(f"{one:,.0f}" for one in files), f"{share:.1f}"]
         lines.append(f"| {part} | {' | '.join(told)} |")
-    groups = [look.placement_groups for look in (looks[0], looks[middle], looks[-1])]
-    return "\n".join([*lines, f"| placement groups | {', '.join(map(str, groups))} | | | |"]) + "\n"
+    for name, counts in {
+        "placement groups": [look.placement_groups for look in (looks[0], looks[middle], looks[-1])],
+        "requests in engines": [look.requests for look in (looks[0], looks[middle], looks[-1])],
+    }.items():
+        lines.append(f"| {name} | {', '.join(map(str, counts))} | | | |")
+    return "\n".join(lines) + "\n"

@@ -3,10 +3,11 @@
 from loadtests.held import Look, held
 
 
-def look(minute, memory, files=10, groups=1):
+def look(minute, memory, files=10, groups=1, requests=0):
     return Look(
-        at=60.0 * minute, memory_mib={"gateways": memory}, files={"gateways": files}, processor_s={"gateways": 6.0 * minute}, placement_groups=groups
-    )
+        at=60.0 * minute, memory_mib={"gateways": memory}, files={"gateways": files}, processor_s={"gateways": 6.0 * minute},
+        placement_groups=groups, requests=requests,
+    )  # fmt: skip
 
 
 def test_growth_is_told_by_the_second_half():
@@ -18,5 +19,7 @@ def test_growth_is_told_by_the_second_half():
     assert row.endswith("| 10.0 |")
 
 
-def test_placement_groups_are_told():
-    assert "| placement groups | 1, 2, 3 |" in held([look(0, 1, groups=1), look(1, 1, groups=2), look(2, 1, groups=3)])
+def test_placement_groups_and_requests_are_told():
+    table = held([look(0, 1, groups=1), look(1, 1, groups=2, requests=4), look(2, 1, groups=3)])
+    assert "| placement groups | 1, 2, 3 |" in table
+    assert "| requests in engines | 0, 4, 0 |" in table
