@@ -1,5 +1,9 @@
 """``peagle bench``: experiments, and their reports."""
 
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -31,7 +35,7 @@ def run(
         first = error.errors()[0]
         console.print(f"[red]{experiment}: {'.'.join(map(str, first['loc']))}: {first['msg']}")
         raise typer.Exit(1) from None
-    with console.status("starting") as status:
+    with _torn_down_when_terminated(), console.status("starting") as status:
 
         def told(text: str) -> None:
             console.log(text)
@@ -53,6 +57,16 @@ def compare(before: Path, after: Path) -> None:
     earlier, later = by_dataset(read_results(before)), by_dataset(read_results(after))
     for name in sorted(set(earlier) & set(later)):
         console.print(f"{name}\n\n{comparison(earlier[name], later[name])}", soft_wrap=True)
+
+
+@contextmanager
+def _torn_down_when_terminated() -> Iterator[None]:
+    """SIGTERM ends the block as Ctrl-C does: by an exception, so that endpoints and peers end too."""
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _write(folder: Path) -> None:

@@ -2,7 +2,13 @@
 
 import json
 import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
 
+import psutil
 import pytest
 import yaml
 from typer.testing import CliRunner
@@ -47,3 +53,18 @@ def test_the_report_tells_ratios_capacity_and_what_the_processes_held(report):
     assert ", 0 |" not in engines
     assert re.search(r"\| placement groups \| (\d+), \1, \1 \|", text)
     assert "<img" in (report / "report-mine.html").read_text()
+
+
+def test_a_terminated_run_takes_its_peers_with_it(tmp_path):
+    started = tmp_path / "peer.pid"
+    peer = f"import os, time; open({str(started)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
+    experiment = tmp_path / "cut.yaml"
+    contender = {"label": "peer", "url": "http://127.0.0.1:9", "model": "target", "command": [sys.executable, "-c", peer]}
+    experiment.write_text(yaml.safe_dump({"name": "cut", "contenders": [contender], "datasets": ["chat"], "concurrency": [1]}))
+    run = subprocess.Popen([Path(sys.executable).with_name("peagle"), "bench", "run", str(experiment), "--out", str(tmp_path)])
+    while not (started.exists() and started.read_text()):
+        assert run.poll() is None
+        time.sleep(0.1)
+    run.send_signal(signal.SIGTERM)
+    assert run.wait(timeout=60) == 128 + signal.SIGTERM
+    assert not psutil.pid_exists(int(started.read_text()))
