@@ -17,6 +17,7 @@ from deployments.depths import FIELD, DraftDepths
 from deployments.draft_cost import draft_cost
 from deployments.figures import EngineFigures
 from deployments.gauges import ReplicaGauges
+from deployments.pace import StepTimes
 from deployments.resume import Task
 from deployments.scoring import ReplicaLoad
 from deployments.spec import EndpointSpec
@@ -32,7 +33,7 @@ class SpeculativeWorker(LLMServer):
     async def __init__(  # type: ignore[misc]  # Serve awaits it
         self, llm_config: LLMConfig, spec: EndpointSpec, without_head: LLMConfig | None = None, head_failure: str | None = None
     ) -> None:
-        """Start the engine and run a first request through it, so that the first client does not pay for it.
+        """Start the engine and run first requests through it, so that the first clients do not pay for them.
 
         Args:
             llm_config: the engine's.
@@ -57,13 +58,21 @@ class SpeculativeWorker(LLMServer):
         watchdog.watch(lambda: self._stalled_s() > limit, f"its engine has finished no step for {limit:g} s while requests wait")
 
     async def _warm_up(self) -> None:
+        asked = {"model": self._spec.name, "prompt": "Hello", "max_tokens": 4, "temperature": 1.0, "logprobs": 1}
+        # vLLM compiles what draws tokens and ranks their probabilities at the first use, anew for several requests: on a new CPU machine that takes
+        # longer than a client waits, and than an engine may be silent for.
+        await self._first("completions", asked)
+        await asyncio.gather(*(self._first("completions", asked) for _ in range(2)))
+        FiguresLogger.steps = StepTimes()  # a step that compiles says nothing of the pace
         # Completions, which every target has, must work; chat has a template to compile, which some lack.
-        common = {"model": self._spec.name, "max_tokens": 16, "temperature": 0}
-        async for item in self.answer("completions", {**common, "prompt": "Hello"}):
-            if isinstance(item, AnswerStart) and item.status != 200:
-                raise RuntimeError(f"the engine could not answer its first request (status {item.status})")
-        async for _ in self.answer("chat", {**common, "messages": [{"role": "user", "content": "Hello"}], "stream": True}):
-            pass
+        plain = {"model": self._spec.name, "max_tokens": 16, "temperature": 0}
+        if (status := await self._first("completions", {**plain, "prompt": "Hello"})) != 200:
+            raise RuntimeError(f"the engine could not answer its first request (status {status})")
+        await self._first("chat", {**plain, "messages": [{"role": "user", "content": "Hello"}], "stream": True})
+
+    async def _first(self, task: Task, body: dict[str, Any]) -> int:
+        """Have a request answered, for its status alone."""
+        return [item.status async for item in self.answer(task, body) if isinstance(item, AnswerStart)][-1]
 
     def _stalled_s(self) -> float:
         figures, work = FiguresLogger.latest, self._work
