@@ -122,9 +122,8 @@ def held(looks: Sequence[Look]) -> str:
         share = 100 * (looks[-1].processor_s[part] - looks[0].processor_s[part]) / max(1e-9, looks[-1].at - looks[0].at)
         told = [", ".join(f"{one:,.0f}" for one in memory), growth, ", ".join(f"{one:,.0f}" for one in files), f"{share:.1f}"]
         lines.append(f"| {part} | {' | '.join(told)} |")
-    for name, counts in {
-        "placement groups": [look.placement_groups for look in (looks[0], looks[middle], looks[-1])],
-        "requests in engines": [look.requests for look in (looks[0], looks[middle], looks[-1])],
-    }.items():
+    seen = (looks[0], looks[middle], looks[-1])
+    groups, requests = [look.placement_groups for look in seen], [look.requests for look in seen]
+    for name, counts in {"placement groups": groups, "requests in engines": requests}.items():
         lines.append(f"| {name} | {', '.join(map(str, counts))} | | | |")
     return "\n".join(lines) + "\n"
