@@ -88,6 +88,7 @@ def llm_config(spec: EndpointSpec, router: str = ROUTER) -> Any:
         engine_kwargs=engine_arguments(spec),
         deployment_config=deployment_options(spec, router),
         runtime_env={"env_vars": {**(cpu.environment(spec.tensor_parallel_size) if spec.hardware == "cpu" else {}), **tracing.environment()}},
+        callback_config={"callback_class": "deployments.local_files:LocalFiles"},
         # Each engine step's tokens go out at once; Ray's default gathers them for 50 ms.
         experimental_configs={"stream_batching_interval_ms": 0},
     )

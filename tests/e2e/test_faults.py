@@ -152,11 +152,11 @@ def test_a_request_two_engines_die_of_is_refused_from_then_on(server):
         request = threading.Thread(target=lambda: answers.append(client.post("/v1/completions", json=poison, headers={"X-Request-Id": "poison-1"})))
         request.start()
         for _ in range(2):
+            eventually(lambda: whole(server))
             time.sleep(4)
             for replica in processes(server.process, "VLLM::EngineCore"):
                 replica.kill()  # both: whichever has it
-            eventually(lambda: whole(server))
         request.join(timeout=60)
-        again = client.post("/v1/completions", json=poison)
+        again = client.post("/v1/completions", json=poison)  # refused by name: no engine is needed for that
     assert [(answer.status_code, answer.json()["error"]["type"]) for answer in (*answers, again)] == [(400, "invalid_request_error")] * 2
     assert "died" in again.json()["error"]["message"]
