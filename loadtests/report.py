@@ -48,11 +48,12 @@ class Mean(NamedTuple):
     high: float
 
     def __format__(self, how: str) -> str:
+        how = how or ".1f"
         half = self.high - self.value
         return f"{self.value:{how}}" + (f" ± {half:{how.removeprefix('+')}}" if isfinite(half) else "")
 
     def __str__(self) -> str:
-        return f"{self:.1f}"
+        return format(self)
 
     def differs(self, other: "Mean") -> bool:
         """Whether the intervals do not overlap; overlap is called noise."""
@@ -132,7 +133,7 @@ def paired(results: Sequence[CellResult]) -> str:
     for (method, k, load), both in sorted(pairs.items(), key=lambda one: _order(one[0])):
         otps = mean_of([100 * one.otps / reference.otps for one, reference in both])
         ttft = mean_of([1000 * (one.ttft_p50 - reference.ttft_p50) for one, reference in both])
-        lines.append(f"| {_name(method, k)} | {load:g} | {otps:.1f} | {ttft:+.0f} |")
+        lines.append(f"| {_name(method, k)} | {load:g} | {otps} | {ttft:+.0f} |")
     return "\n".join(lines) + "\n"
 
 
