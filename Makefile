@@ -30,7 +30,8 @@ lint: $(VENV)/ready
 stop:
 	$(BIN)/peagle stop
 
-# The locked CPU set, without dependencies: the resolver would take minutes and bring CUDA builds.
+# The locked CPU set, without dependencies: the resolver would take minutes and bring CUDA builds. Compiled here: an image's user may not
+# write bytecode, nor may anyone under PYTHONDONTWRITEBYTECODE, and would compile 5,000 modules anew in each process of an engine.
 $(VENV)/ready: requirements/cpu.lock pyproject.toml requirements/system.sh
 	sh requirements/system.sh
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -38,7 +39,7 @@ $(VENV)/ready: requirements/cpu.lock pyproject.toml requirements/system.sh
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==0.13.9
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps $(TORCH) \
 	  || $(BIN)/python -m pip install --quiet --no-deps --index-url $(TORCH_INDEX) $(TORCH)
-	$(BIN)/uv pip install --python $(BIN)/python --no-deps --requirement requirements/cpu.lock
+	$(BIN)/uv pip install --python $(BIN)/python --no-deps --compile-bytecode --requirement requirements/cpu.lock
 	$(BIN)/uv pip install --python $(BIN)/python --quiet --no-deps --no-build-isolation --editable .
 	touch $@
 

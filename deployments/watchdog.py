@@ -8,6 +8,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 import psutil
 
@@ -38,7 +39,8 @@ def end_replica(reason: str) -> None:
     """Kill the engine's processes, stopped ones too, and end this one; Serve sees a dead replica and replaces it."""
     logger.error("this replica ends: %s", reason)
     for process in psutil.Process().children(recursive=True):
-        process.kill()
+        with suppress(psutil.NoSuchProcess):  # it ended with its parent, killed just before
+            process.kill()
     os._exit(1)
 
 

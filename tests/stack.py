@@ -43,8 +43,7 @@ def stack(folder, arguments="{}", port=8124, variables=None):
         try:
             yield SimpleNamespace(url=f"http://127.0.0.1:{port}", client=Client(f"http://127.0.0.1:{port}"), log=folder / "log", process=process)
         finally:
-            for one in [*process.children(recursive=True), process]:
-                one.kill()
+            kill(*process.children(recursive=True), process)
 
 
 def eventually(found, timeout_s=240):
@@ -77,3 +76,10 @@ def processes(process, title):
             if title in " ".join(one.cmdline()):
                 found.append(one)
     return sorted(found, key=lambda one: one.create_time())
+
+
+def kill(*processes):
+    """kill -9 each; one that has ended already is as it should be."""
+    for one in processes:
+        with suppress(psutil.NoSuchProcess):
+            one.kill()

@@ -19,7 +19,7 @@ COPY --from=ghcr.io/astral-sh/uv:0.9.13 /uv /usr/local/bin/uv
 WORKDIR /opt/peagle-serve
 COPY . .
 RUN uv venv --python 3.11 /opt/venv \\
-  && uv pip install --no-cache --python /opt/venv/bin/python --editable '.[gpu]' \\
+  && uv pip install --no-cache --compile-bytecode --python /opt/venv/bin/python --editable '.[gpu]' \\
   && useradd --create-home --uid 1000 ray \\
   && mkdir -p /var/lib/peagle && chown ray /var/lib/peagle
 ENV PATH=/opt/venv/bin:$PATH PEAGLE_HOME=/var/lib/peagle {ASSIGNMENTS}

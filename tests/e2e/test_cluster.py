@@ -18,7 +18,7 @@ from app.cluster.render import CPU_DEFAULT
 from app.ray_environment import ENVIRONMENT
 from drafter.target import prepare_target
 from loadtests.report import other_texts, read_records
-from tests.stack import eventually, locust
+from tests.stack import eventually, kill, locust, processes
 
 pytestmark = [pytest.mark.alone, pytest.mark.slow]
 
@@ -48,10 +48,9 @@ def cluster(tmp_path_factory):
         run("ray", "start", "--head", "--port=6399", "--num-cpus=2", "--node-ip-address=127.0.0.1", "--disable-usage-stats")
         yield SimpleNamespace(run=run, folder=folder, client=Client(URL))
     finally:
-        for process in psutil.process_iter(["cmdline"]):
-            line = " ".join(process.info["cmdline"] or [])
-            if process.pid not in before and any(name in line for name in ("ray::", "VLLM::", "raylet", "gcs_server", "/ray/", "multiprocessing")):
-                process.kill()
+        titles = ("ray::", "VLLM::", "raylet", "gcs_server", "/ray/", "multiprocessing")
+        started = [process for process in psutil.process_iter(["cmdline"]) if process.pid not in before]
+        kill(*(one for one in started if any(title in " ".join(one.info["cmdline"] or []) for title in titles)))
 
 
 def describe(cluster):
@@ -59,7 +58,7 @@ def describe(cluster):
 
 
 def replicas(raylet):
-    return [one for one in raylet.children(recursive=True) if "ray::ServeReplica:endpoint-" in " ".join(one.cmdline())]
+    return processes(raylet, "ray::ServeReplica:endpoint-")
 
 
 def raylets():
@@ -100,9 +99,7 @@ def test_replicas_on_two_nodes_and_the_loss_of_one(cluster, tmp_path):
     assert len(replicas(second)) == 1
     load = locust(URL, CPU_DEFAULT, tmp_path / "records", users=4, seconds=20)
     eventually(lambda: (tmp_path / "records").exists(), timeout_s=60)
-    lost = [second, *second.children(recursive=True)]
-    for process in lost:
-        process.kill()
+    kill(second, *second.children(recursive=True))
     assert load.wait(timeout=200) == 0
     records = read_records(tmp_path / "records")
     assert {record.outcome for record in records} == {"answered"}

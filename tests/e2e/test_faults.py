@@ -13,7 +13,7 @@ from rich.console import Console
 from loadtests.record import RequestRecord
 from loadtests.report import fault_table, other_texts, read_records
 from tests.collector import collector
-from tests.stack import eventually, locust, processes, stack
+from tests.stack import eventually, kill, locust, processes, stack
 
 pytestmark = pytest.mark.alone
 
@@ -154,8 +154,7 @@ def test_a_request_two_engines_die_of_is_refused_from_then_on(server):
         for _ in range(2):
             eventually(lambda: whole(server))
             time.sleep(4)
-            for replica in processes(server.process, "VLLM::EngineCore"):
-                replica.kill()  # both: whichever has it
+            kill(*processes(server.process, "VLLM::EngineCore"))  # both: whichever has it
         request.join(timeout=60)
         again = client.post("/v1/completions", json=poison)  # refused by name: no engine is needed for that
     assert [(answer.status_code, answer.json()["error"]["type"]) for answer in (*answers, again)] == [(400, "invalid_request_error")] * 2

@@ -10,7 +10,7 @@ from botocore.exceptions import EventStreamError
 from ray import serve
 
 from tests.conftest import PLAIN
-from tests.stack import eventually
+from tests.stack import eventually, kill
 
 MODEL, TARGET = "smollm2-135m-instruct", "HuggingFaceTB/SmolLM2-135M-Instruct"
 
@@ -23,12 +23,6 @@ def processes(title):
         time.sleep(0.1)
     pytest.fail(f"no process is called {title}")
     return []
-
-
-def kill(title):
-    """kill -9 the processes whose title holds ``title``."""
-    for process in processes(title):
-        process.kill()
 
 
 def status(server, name):
@@ -55,9 +49,9 @@ def aws(server, service):
 def test_killed_while_creating_updating_and_deleting(server):
     server.client.call("POST", "/v1/endpoints", {"model": MODEL, "name": "durable", "speculation": "none"})
     eventually(lambda: applications("durable"))
-    kill("ServeReplica:peagle:EndpointManager")
+    kill(*processes("ServeReplica:peagle:EndpointManager"))
     assert "Paris" in eventually(lambda: ask(server, PLAIN))  # what serves goes on serving
-    kill("ServeController")
+    kill(*processes("ServeController"))
     eventually(lambda: status(server, "durable") == "InService")
     assert applications("durable") == ["endpoint-durable.0"]
     assert "Paris" in ask(server, "durable")
@@ -69,14 +63,14 @@ def test_killed_while_creating_updating_and_deleting(server):
     sagemaker.update_endpoint(EndpointName="durable", EndpointConfigName="shorter")
     eventually(lambda: len(applications("durable")) == 2 or rolled_back(server))
     assert not rolled_back(server)
-    kill("ServeReplica:peagle:EndpointManager")
-    kill("ServeController")
+    kill(*processes("ServeReplica:peagle:EndpointManager"))
+    kill(*processes("ServeController"))
     eventually(lambda: status(server, "durable") == "InService")
     eventually(lambda: applications("durable") == ["endpoint-durable.1"])
     assert "Paris" in ask(server, "durable")
 
     server.client.call("DELETE", "/v1/endpoints/durable")
-    kill("ServeReplica:peagle:EndpointManager")
+    kill(*processes("ServeReplica:peagle:EndpointManager"))
     eventually(lambda: status(server, "durable") is None)
     eventually(lambda: not applications("durable"))
     assert {name: status(server, name) for name in ("p-eagle", "eagle3", PLAIN)} == dict.fromkeys(("p-eagle", "eagle3", PLAIN), "InService")
@@ -90,7 +84,7 @@ def test_a_killed_engine_is_replaced_and_its_endpoint_stays(server):
     events = runtime.invoke_endpoint_with_response_stream(EndpointName=PLAIN, ContentType="application/json", Body=body)["Body"]
     broken = iter(events)
     assert next(broken)["PayloadPart"]["Bytes"].startswith(b"data: ")
-    engine.kill()
+    kill(engine)
     with pytest.raises(EventStreamError, match=r"ModelStreamError.*failed while answering"):
         list(broken)
     assert "Paris" in eventually(lambda: ask(server, PLAIN))
