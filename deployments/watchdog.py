@@ -4,6 +4,7 @@ Serve's own health check replaces a replica after three refusals; until then req
 """
 
 import logging
+import multiprocessing
 import os
 import threading
 import time
@@ -58,21 +59,16 @@ def watch(hung: Callable[[], bool], reason: str) -> None:
 def end_with_parent() -> None:
     """Entry point of ``vllm.general_plugins``: an engine's processes end with the one that started them.
 
-    A killed replica leaves its engine behind, and that holds the target's memory.
+    A killed replica leaves its engine behind, and that holds the target's memory. It may be killed while the engine still imports: who the parent is
+    is asked of the one that started it, not of the kernel, which by then names another.
     """
-    parent = os.getppid()
-    if not _is_engine():
+    starter = multiprocessing.parent_process()
+    if starter is None:
         return
 
     def loop() -> None:
-        while os.getppid() == parent:
+        while os.getppid() == starter.pid:
             time.sleep(PERIOD_S)
         os._exit(1)
 
     threading.Thread(target=loop, name="end-with-parent", daemon=True).start()
-
-
-def _is_engine() -> bool:
-    import multiprocessing
-
-    return multiprocessing.parent_process() is not None

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import time
 
 import psutil
 import pytest
@@ -28,25 +27,32 @@ def test_how_long_an_engine_has_stalled(stepped, oldest, newest, busy, stalled):
 
 
 PARENT = """
-import multiprocessing, time
+import multiprocessing, os, sys, time
 from deployments.watchdog import end_with_parent
-def engine():
+def engine(when):
+    print("importing", flush=True)
+    starter = multiprocessing.parent_process().pid
+    while when == "importing" and os.getppid() == starter:
+        time.sleep(0.05)
     end_with_parent()
+    print("watching", flush=True)
     time.sleep(300)
 if __name__ == "__main__":
-    child = multiprocessing.get_context("spawn").Process(target=engine)
+    child = multiprocessing.get_context("spawn").Process(target=engine, args=sys.argv[1:])
     child.start()
     print(child.pid, flush=True)
     time.sleep(300)
 """
 
 
-def test_an_engine_ends_with_the_replica_that_started_it(tmp_path):
+@pytest.mark.parametrize("when", ["running", "importing"])
+def test_an_engine_ends_with_the_replica_that_started_it(tmp_path, when):
     script = tmp_path / "parent.py"
     script.write_text(PARENT)
-    parent = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True)
+    parent = subprocess.Popen([sys.executable, str(script), when], stdout=subprocess.PIPE, text=True)
     engine = psutil.Process(int(parent.stdout.readline()))
-    time.sleep(8)  # spawned processes import first
+    while parent.stdout.readline() != ("watching\n" if when == "running" else "importing\n"):
+        assert parent.poll() is None
     parent.kill()
     psutil.wait_procs([engine], timeout=20)
     assert not engine.is_running() or engine.status() == psutil.STATUS_ZOMBIE
