@@ -13,6 +13,7 @@ from safetensors.torch import save_file
 from transformers import AutoConfig
 
 from drafter.recipe import TrainingConfig
+from drafter.weights import share
 
 _PARAMETERS_KEPT = ("fc.", "layers.", "norm.", "lm_head.", "mask_hidden", "d2t")
 
@@ -59,6 +60,7 @@ def export_head(run: Path, target: Path, folder: Path, acceptance: Path | None =
         training = {key: count + earlier.get(key, 0) for key, count in training.items()}
     described = {**head_config(config, AutoConfig.from_pretrained(target).to_dict()), "training": training}
     (folder / "config.json").write_text(json.dumps(described, indent=2) + "\n")
+    share(folder)
     parameters = sum(tensor.numel() for name, tensor in tensors.items() if name != "d2t")
     (folder / "README.md").write_text(
         _card(config, training, parameters, json.loads((run / "data.json").read_text()), acceptance, base_model or target.name, license_id)

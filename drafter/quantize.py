@@ -18,6 +18,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from drafter.data import read_generations
 from drafter.gptq import calibrate, rounded
+from drafter.weights import share
 
 Scheme = Literal["int8", "int4"]
 GROUP = 32  # divides the sizes of small models too; presets' 128 does not
@@ -70,5 +71,6 @@ def quantize_target(target: Path, folder: Path, scheme: Scheme, data: Path | Non
     compressor.compress_model(model)
     model.save_pretrained(folder)
     compressor.update_config(str(folder))
+    share(folder)
     AutoTokenizer.from_pretrained(target).save_pretrained(folder)
     return folder

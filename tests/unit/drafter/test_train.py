@@ -176,6 +176,12 @@ def test_the_model_card_says_what_the_head_is(tiny_target, data, tmp_path):
     assert '"parallel_drafting": true' in card
 
 
+def test_a_head_may_be_read_by_whoever_may_read_its_config(tiny_target, data, tmp_path):
+    train(config("p_eagle", steps=1), [data], tiny_target, tmp_path / "run", tmp_path / "features")
+    head = export_head(tmp_path / "run", tiny_target, tmp_path / "head")
+    assert (head / "model.safetensors").stat().st_mode == (head / "config.json").stat().st_mode
+
+
 def test_a_trained_embedding_goes_with_the_head(tiny_target, data, tmp_path):
     own = config("p_eagle")
     own = own.model_copy(update={"head": own.head.model_copy(update={"embedding": "trained"})})
