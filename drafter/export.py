@@ -54,17 +54,14 @@ def export_head(run: Path, target: Path, folder: Path, acceptance: Path | None =
     tensors = {name: (value.to(torch.bfloat16) if value.is_floating_point() else value).contiguous() for name, value in weights.items()}
     folder.mkdir(parents=True, exist_ok=True)
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    data = json.loads((run / "data.json").read_text())
     training = {"steps": saved["step"], "answer_tokens": saved["tokens"]}
-    if config.start_from:
-        earlier = json.loads((config.start_from / "config.json").read_text()).get("training", {})
-        training = {key: count + earlier.get(key, 0) for key, count in training.items()}
+    training = {key: count + data["before"].get(key, 0) for key, count in training.items()}
     described = {**head_config(config, AutoConfig.from_pretrained(target).to_dict()), "training": training}
     (folder / "config.json").write_text(json.dumps(described, indent=2) + "\n")
     share(folder)
     parameters = sum(tensor.numel() for name, tensor in tensors.items() if name != "d2t")
-    (folder / "README.md").write_text(
-        _card(config, training, parameters, json.loads((run / "data.json").read_text()), acceptance, base_model or target.name, license_id)
-    )
+    (folder / "README.md").write_text(_card(config, training, parameters, data, acceptance, base_model or target.name, license_id))
     if (run / "curves.png").exists():
         shutil.copy(run / "curves.png", folder / "curves.png")
     return folder

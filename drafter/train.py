@@ -59,9 +59,13 @@ def train(config: TrainingConfig, data: Sequence[Path], target: Path, run: Path,
     ).to(accelerator.device)
     optimizers = build_optimizers(config, head)
     run.mkdir(parents=True, exist_ok=True)
-    (run / "data.json").write_text(json.dumps({"files": [_described(path, rows) for path in data]}))
     saved = run / "checkpoint.pt"
     done = checkpoint.load(saved, config, head, optimizers)
+    if accelerator.is_main_process:
+        about = run / "data.json"
+        # Of the first start: the head that was begun from may be overwritten by this run's.
+        before = json.loads(about.read_text())["before"] if done.step else _trained_before(config.start_from)
+        about.write_text(json.dumps({"files": [_described(path, rows) for path in data], "before": before}))
     log = checkpoint.TrainingLog(run, config.head.depth, done) if accelerator.is_main_process else None
     model = accelerator.prepare(loss_of)
     trained = [parameter for parameter in head.parameters() if parameter.requires_grad]
@@ -154,6 +158,12 @@ def held_out_rates(loss_of: PEagleLoss | Eagle3Loss, rows: Sequence[Generation],
 def _described(path: Path, rows: Sequence[Generation]) -> dict[str, object]:
     of_file = [row for row in rows if row.where.startswith(f"{path.name} row ")]
     return {"name": path.name, "rows": len(of_file), "answer_tokens": sum(len(row.response_ids) for row in of_file)}
+
+
+def _trained_before(head: Path | None) -> dict[str, int]:
+    """Steps and answer tokens an exported head has behind it."""
+    training: dict[str, int] = json.loads((head / "config.json").read_text()).get("training", {}) if head else {}
+    return training
 
 
 def _progress(disable: bool) -> Progress:

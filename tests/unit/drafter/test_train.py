@@ -80,6 +80,9 @@ def test_training_goes_on_from_an_exported_head(tiny_target, data, tmp_path):
     head = export_head(tmp_path / "first", tiny_target, tmp_path / "head")
     train(config("p_eagle", steps=3).model_copy(update={"start_from": head}), [data], tiny_target, tmp_path / "second", tmp_path / "features")
     assert losses(tmp_path / "second")[0] < 0.8 * losses(tmp_path / "first")[0]
+    for _ in range(2):  # over the head it began from; the second time with acceptance, as a user would
+        export_head(tmp_path / "second", tiny_target, head)
+        assert "| optimizer steps | 33, 2 samples each |" in (head / "README.md").read_text()
 
 
 def test_added_layers_change_nothing_until_they_are_trained(tiny_target, data, tmp_path):
